@@ -1,0 +1,1 @@
+"""When, where and how often: the only room that knows Prefect, and the command line."""

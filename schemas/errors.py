@@ -1,0 +1,36 @@
+"""Every error that this project raises on purpose: few named types, each with a message that says what to do.
+
+What belongs here: exception classes. What does not: messages (they stand where the error is found).
+"""
+
+
+class ArenaError(Exception):
+    """Base of all expected failures; the CLI prints its message as one line and exits with 1."""
+
+
+class BadInput(ArenaError, ValueError):
+    """Something handed to us is not usable as it is: a file, a record, a label, an argument."""
+
+
+class UsageError(ArenaError):
+    """A command or a form was filled with values that do not fit together (exit code 2)."""
+
+
+class MissingDependency(ArenaError, ImportError):
+    """An optional package is needed for what was asked; the message holds the install line."""
+
+
+class ReleaseError(ArenaError):
+    """A release or one of its files cannot be read: absent, empty, truncated, not of the expected form."""
+
+
+class StoreError(ArenaError):
+    """The store cannot do what was asked: unwritable, full, newer format, damaged, pinned by an edition."""
+
+
+class StageFailed(ArenaError):
+    """A stage ended without a dataset; the message names the stage, the cause and the remedy."""
+
+
+class TransientError(ArenaError):
+    """A failure that may pass by itself (a network, a rate limit): the only kind that is retried."""

@@ -1,0 +1,1 @@
+"""What is done: plain typed functions and small classes, without Prefect, environment variables or global clients."""

@@ -1,0 +1,1 @@
+"""The corpus stages: papers, surveys, references, documents, topics with qrels, statistics."""

@@ -1,0 +1,1 @@
+"""Relevance judges, one file each."""

@@ -1,0 +1,1 @@
+"""AirQA: questions over AI papers, each with its own evaluator."""

@@ -1,0 +1,1 @@
+"""Semantic Scholar releases: local mirrors, record readers, and a synthetic release in the true file format."""

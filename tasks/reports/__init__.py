@@ -1,0 +1,1 @@
+"""Pages and tables for people: one self-contained report per edition."""

@@ -1,0 +1,1 @@
+"""Scores of runs: measures per topic, means with intervals, comparisons."""

@@ -1,0 +1,1 @@
+"""Content-addressed datasets: built once, verified, named by editions, collected when nothing reaches them."""
