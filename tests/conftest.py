@@ -1,0 +1,17 @@
+"""Fixtures that every room's tests share."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of third-party material for development (real papers, reference cases); never part of the project."""
+    path = Path(os.environ.get("ARENA_SHARED", REPOSITORY.parent / "shared"))
+    if not path.is_dir():
+        pytest.skip(f"no third-party material at {path} (set ARENA_SHARED to its folder)")
+    return path
