@@ -1,0 +1,49 @@
+"""Names of things: the id types that keep a paper from being passed where a stage is meant.
+
+What belongs here: NewTypes and the literal sets of names. What does not: records, behaviour.
+"""
+
+from typing import Literal, NewType, get_args
+
+CorpusId = NewType("CorpusId", int)
+"""Semantic Scholar's integer id of a paper."""
+
+ReleaseId = NewType("ReleaseId", str)
+"""A release's date stamp, for example `2024-02-06`."""
+
+Digest = NewType("Digest", str)
+"""Hexadecimal hash of content (of a dataset's files, or of a release's files)."""
+
+Key = NewType("Key", str)
+"""Hexadecimal hash of what a stage is asked for: name, version, parameters, digests of inputs."""
+
+StageName = Literal[
+    "paper_records",
+    "abstract_records",
+    "citation_records",
+    "full_texts",
+    "papers",
+    "surveys",
+    "references",
+    "documents",
+    "topics",
+    "statistics",
+    "bm25",
+    "embeddings",
+    "ann",
+    "run",
+    "scores",
+    "report",
+]
+"""Every stage of the pipeline, in the order in which data flows."""
+
+STAGE_NAMES: tuple[StageName, ...] = get_args(StageName)
+
+DatasetName = Literal["papers", "abstracts", "citations", "s2orc", "s2orc_v2"]
+"""The Semantic Scholar datasets that the pipeline reads."""
+
+Field = Literal["title", "abstract", "title_abstract", "text"]
+"""What of a document is indexed. A missing abstract is replaced by the title."""
+
+Outcome = Literal["scored", "empty", "failed", "over_budget", "refused"]
+"""How a system ended on a topic; a column beside every score."""

@@ -1,0 +1,132 @@
+"""What is written beside a dataset and beside an edition, so that any number can be walked back to release files.
+
+What belongs here: records of the store. What does not: reading and writing them (`tasks/store`).
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from schemas.identifiers import Digest, Key, StageName
+
+STORE_FORMAT = 1
+"""Raised when the layout of a store changes so that older code cannot read it."""
+
+
+class Ref(BaseModel):
+    """A dataset by name: what stages pass to each other instead of data."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    stage: StageName
+    key: Key
+    digest: Digest
+
+
+class FileEntry(BaseModel):
+    """One file of a dataset: path relative to it, size in bytes, sha256, rows where it is Parquet."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    path: str
+    size: int
+    sha256: str
+    rows: int | None = None
+
+
+class Counts(BaseModel):
+    """What a stage did with what it read; `dropped` and `notes` are by reason."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    read: int = 0
+    kept: int = 0
+    dropped: dict[str, int] = Field(default_factory=dict)
+    failed: int = 0
+    notes: dict[str, float] = Field(default_factory=dict)
+
+    def add(self, other: "Counts") -> None:
+        """Adds another shard's counts to these."""
+        self.read += other.read
+        self.kept += other.kept
+        self.failed += other.failed
+        for reason, number in other.dropped.items():
+            self.dropped[reason] = self.dropped.get(reason, 0) + number
+        for name, value in other.notes.items():
+            self.notes[name] = self.notes.get(name, 0) + value
+
+
+class InputEntry(BaseModel):
+    """One input of a build: a dataset (stage and key) or release files (release and dataset), and its digest."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Literal["dataset", "release"]
+    name: str
+    key: str
+    digest: Digest
+
+
+class Manifest(BaseModel):
+    """Everything about one dataset. Only `files` decides its digest; times and versions are for people."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: int = STORE_FORMAT
+    stage: StageName
+    version: int
+    key: Key
+    digest: Digest
+    parameters: dict[str, Any]
+    inputs: dict[str, InputEntry]
+    files: tuple[FileEntry, ...]
+    counts: Counts
+    started: datetime
+    seconds: float
+    shards_resumed: int
+    packages: dict[str, str]
+    git_commit: str | None
+
+    @property
+    def ref(self) -> Ref:
+        """The name under which other stages refer to this dataset."""
+        return Ref(stage=self.stage, key=self.key, digest=self.digest)
+
+
+class EditionManifest(BaseModel):
+    """A named set of datasets: release, corpus, indexes, runs, scores. Immutable once published."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: int = STORE_FORMAT
+    name: str
+    release: str
+    published: datetime | None = None
+    slots: dict[str, Ref] = Field(default_factory=dict)
+
+
+class Fingerprint(NamedTuple):
+    """What a stage is asked for; its hash is the key."""
+
+    stage: StageName
+    version: int
+    parameters: Mapping[str, Any]
+    inputs: Mapping[str, Digest]
+
+    @property
+    def key(self) -> Key:
+        """sha256 of the canonical JSON (sorted keys, no blanks), first 32 hexadecimal digits."""
+        text = json.dumps(
+            [self.stage, self.version, dict(self.parameters), dict(self.inputs)], sort_keys=True, separators=(",", ":")
+        )
+        return Key(hashlib.sha256(text.encode()).hexdigest()[:32])
+
+
+def content_digest(files: tuple[FileEntry, ...]) -> Digest:
+    """Hash of the sorted (path, size, sha256) of a dataset's files."""
+    lines = sorted(f"{file.path} {file.size} {file.sha256}" for file in files)
+    return Digest(hashlib.sha256("\n".join(lines).encode()).hexdigest())

@@ -1,0 +1,38 @@
+"""A release as it lies on disk: datasets, files, and the digest that identifies their content.
+
+What belongs here: records. What does not: reading or hashing files (`tasks/release`).
+"""
+
+import hashlib
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from schemas.identifiers import DatasetName, Digest, ReleaseId
+
+
+class SourceFile(BaseModel):
+    """One file of a dataset: name inside the dataset's folder, size in bytes, sha256 of the bytes as they lie there."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    size: int
+    sha256: str
+
+
+class ReleaseDataset(BaseModel):
+    """One dataset of a release in a local mirror: an input of the first stages."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    release: ReleaseId
+    dataset: DatasetName
+    directory: Path
+    files: tuple[SourceFile, ...]
+
+    @property
+    def digest(self) -> Digest:
+        """Hash of the sorted (sha256, size) of the files: their names and their folder do not matter."""
+        lines = sorted(f"{file.sha256} {file.size}" for file in self.files)
+        return Digest(hashlib.sha256("\n".join([self.dataset, *lines]).encode()).hexdigest())

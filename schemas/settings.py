@@ -1,0 +1,111 @@
+"""What a maintainer can choose: frozen settings, validated before anything runs, shown as forms and as `--help`.
+
+What belongs here: choices that change results (they enter a stage's key) and `Resources`, which never do.
+What does not: secrets, paths of a particular machine.
+"""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from schemas.identifiers import Field as DocumentField
+from schemas.identifiers import StageName
+
+CorpusRule = Literal["full_text", "abstract"]
+YearOnlySurvey = Literal["dec31", "jan1", "drop"]
+RetrieverName = Literal["bm25", "dense", "hybrid"]
+BaselineName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+
+
+class Settings(BaseModel):
+    """Base of all settings: frozen, nothing unknown."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Resources(Settings):
+    """What a machine gives; no choice here may change a result."""
+
+    workers: int = Field(default=0, ge=0, le=256, description="Processes for sharded stages; 0: one per core.")
+    memory_gib: float = Field(default=4.0, gt=0, description="Memory that DuckDB may take before it spills, in GiB.")
+    device: Literal["auto", "cpu", "cuda"] = Field(default="auto", description="Where encoders and FAISS run.")
+    batch_size: int = Field(default=64, ge=1, le=4096, description="Texts per encoder batch.")
+
+
+class CorpusSettings(Settings):
+    """From release files to documents, topics and qrels."""
+
+    corpus: CorpusRule = Field(
+        default="full_text",
+        description="Which papers are documents: those with full text (the paper's rule), or with title and abstract.",
+    )
+    buckets: int = Field(
+        default=16, ge=1, le=4096, description="Files per dataset; a paper's file is corpus_id modulo this."
+    )
+    survey_word: Literal["substring", "whole_word"] = Field(
+        default="substring", description="How a title must contain 'survey' to be a candidate."
+    )
+    survey_selector: Literal["rules"] = Field(
+        default="rules", description="Who decides whether a candidate is a survey."
+    )
+    year_only_survey: YearOnlySurvey = Field(
+        default="dec31", description="Horizon of a survey of which only the year is known."
+    )
+    limit_documents: int | None = Field(
+        default=None,
+        ge=1,
+        description="Development only: keep every document that a survey cites, and others up to this many.",
+    )
+
+
+class EncoderSettings(Settings):
+    """A sentence encoder and how it is used."""
+
+    model: str = Field(
+        default="BAAI/bge-base-en-v1.5",
+        description="Hub name or folder of a sentence-transformers model; 'all-MiniLM-L6-v2' is found offline too.",
+    )
+    max_tokens: int = Field(
+        default=512, ge=8, le=8192, description="Texts are cut at this many tokens (or the model's own limit)."
+    )
+    query_instruction: str = Field(default="", description="Prefix of queries, not of documents.")
+
+
+class IndexSettings(Settings):
+    """Which indexes are built over the documents."""
+
+    bm25_fields: tuple[DocumentField, ...] = Field(default=("abstract",), description="A BM25 index per field.")
+    dense_fields: tuple[DocumentField, ...] = Field(default=("abstract",), description="An embedding per field.")
+    encoder: EncoderSettings = Field(default_factory=EncoderSettings)
+    ann: Literal["flat", "ivf", "hnsw", "sq8"] = Field(
+        default="flat",
+        description="Exact search, or an approximate index whose recall against exact search is measured and recorded.",
+    )
+
+
+class RunSettings(Settings):
+    """Which systems run over which indexes."""
+
+    baselines: tuple[BaselineName, ...] = Field(default=("title", "feedback"), description="Systems to run.")
+    retrievers: tuple[RetrieverName, ...] = Field(
+        default=("bm25", "dense", "hybrid"), description="Engines they search with."
+    )
+    field: DocumentField = Field(default="abstract", description="Which index is searched.")
+    cutoff: int = Field(default=100, ge=1, le=10_000, description="Rank depth of a run.")
+    limit_topics: int | None = Field(default=None, ge=1, description="Development only: the first topics by id.")
+    seed: int = Field(default=42, description="Seed of everything random: bootstrap resampling, splits.")
+
+
+class StageControl(Settings):
+    """Which part of a flow executes; never part of a key."""
+
+    force: tuple[StageName, ...] = Field(default=(), description="Stages to execute although their dataset is there.")
+    until: StageName | None = Field(default=None, description="Last stage to run; empty: all.")
+
+
+class Location(Settings):
+    """Where things lie."""
+
+    root: Path = Field(description="Folder of the store.")
+    releases: Path | None = Field(default=None, description="Folder with one folder a release.")

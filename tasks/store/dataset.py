@@ -1,0 +1,93 @@
+"""A published dataset, read-only.
+
+What belongs here: finding a dataset's files and tables. What does not: making datasets (`workspace`, `store`).
+"""
+
+import hashlib
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from schemas.errors import StoreError
+from schemas.manifest import FileEntry, Manifest, Ref
+
+MAIN = "part"
+"""File prefix of a dataset's main table; a side table's prefix is its name."""
+
+
+class Problem(NamedTuple):
+    """Something wrong with a stored file."""
+
+    path: Path
+    what: str
+
+
+class Dataset:
+    """An immutable folder of files with a manifest.
+
+    Args:
+        folder: `ROOT/<stage>/<key>`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        """The dataset's manifest.
+
+        Raises:
+            StoreError: It is absent or unreadable.
+        """
+        path = self.folder / "manifest.json"
+        try:
+            return Manifest.model_validate_json(path.read_bytes())
+        except (OSError, ValueError) as error:
+            raise StoreError(f"{path}: no readable manifest ({error}); rebuild the stage with force") from error
+
+    @property
+    def ref(self) -> Ref:
+        """The dataset's name."""
+        return self.manifest.ref
+
+    def path(self, name: str) -> Path:
+        """Full path of one file of the dataset."""
+        return self.folder / name
+
+    def files(self, prefix: str = MAIN) -> list[Path]:
+        """Parquet files of one table, sorted by name: `part` for the main table, else a side table's name."""
+        names = [f.path for f in self.manifest.files if f.path.startswith(f"{prefix}-") and f.path.endswith(".parquet")]
+        return [self.folder / name for name in sorted(names)]
+
+    def table(self, prefix: str = MAIN, columns: list[str] | None = None) -> pa.Table:
+        """One table of the dataset in memory; for tables of topic size."""
+        return pa.concat_tables(pq.read_table(path, columns=columns) for path in self.files(prefix))
+
+    def relation(self, connection: duckdb.DuckDBPyConnection, prefix: str = MAIN) -> duckdb.DuckDBPyRelation:
+        """One table of the dataset as a DuckDB relation; reads nothing yet."""
+        return connection.read_parquet([str(path) for path in self.files(prefix)])
+
+    def problems(self, *, check_hashes: bool = False) -> list[Problem]:
+        """What differs from the manifest: absent files and sizes always, sha256 on request."""
+        return [p for entry in self.manifest.files if (p := _check(self.folder / entry.path, entry, check_hashes))]
+
+
+def _check(path: Path, entry: FileEntry, check_hashes: bool) -> Problem | None:
+    if not path.is_file():
+        return Problem(path, "is missing")
+    size = path.stat().st_size
+    if size != entry.size:
+        return Problem(path, f"has {size} bytes, the manifest says {entry.size}")
+    if check_hashes and (found := sha256_file(path)) != entry.sha256:
+        return Problem(path, f"has sha256 {found}, the manifest says {entry.sha256}")
+    return None
+
+
+def sha256_file(path: Path) -> str:
+    """sha256 of a file's bytes, hexadecimal."""
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()

@@ -1,0 +1,92 @@
+"""Writing and reading Parquet the same way everywhere, so that equal rows are equal bytes.
+
+What belongs here: the one writer, and reading tables. What does not: what the columns mean (`schemas/tables`).
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from schemas.table import Table
+
+ROW_GROUP = 64 * 1024
+"""Rows of a row group; fixed, because it shows in the bytes."""
+
+
+class TableWriter:
+    """Writes batches of one declared table to one file; buffers so that row groups do not depend on the batches.
+
+    Args:
+        path: File to create.
+        table: What the rows must conform to.
+        row_group: Rows of a row group.
+        level: zstd level.
+    """
+
+    def __init__(self, path: Path, table: Table, *, row_group: int = ROW_GROUP, level: int = 3) -> None:
+        self._table = table
+        self._row_group = row_group
+        self._writer = pq.ParquetWriter(path, table.arrow, compression="zstd", compression_level=level)
+        self._pending: list[pa.Table] = []
+        self._waiting = 0
+        self.rows = 0
+
+    def write(self, rows: pa.Table) -> None:
+        """Appends rows; raises BadInput when they do not conform."""
+        conformed = self._table.conform(rows)
+        self._pending.append(conformed)
+        self._waiting += conformed.num_rows
+        self.rows += conformed.num_rows
+        while self._waiting >= self._row_group:
+            self._flush(self._row_group)
+
+    def _flush(self, rows: int) -> None:
+        merged = pa.concat_tables(self._pending).combine_chunks()
+        self._writer.write_table(merged.slice(0, rows), row_group_size=self._row_group)
+        rest = merged.slice(rows)
+        self._pending = [rest] if rest.num_rows else []
+        self._waiting = rest.num_rows
+
+    def close(self) -> None:
+        """Writes what is buffered and the footer."""
+        if self._waiting:
+            self._flush(self._waiting)
+        self._writer.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self._writer.close()
+
+
+def write_table(path: Path, table: Table, rows: pa.Table | Iterable[pa.Table]) -> int:
+    """Writes one file and returns its number of rows.
+
+    Raises:
+        BadInput: The rows do not conform to `table`.
+    """
+    with TableWriter(path, table) as writer:
+        for batch in [rows] if isinstance(rows, pa.Table) else rows:
+            writer.write(batch)
+    return writer.rows
+
+
+def read_tables(paths: Iterable[Path], columns: list[str] | None = None) -> Iterator[pa.Table]:
+    """The files' tables one after the other, in the order given."""
+    for path in paths:
+        yield pq.read_table(path, columns=columns)
+
+
+def count_rows(path: Path) -> int:
+    """Number of rows by the file's footer."""
+    return pq.read_metadata(path).num_rows

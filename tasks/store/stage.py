@@ -1,0 +1,50 @@
+"""What a stage is: a pure function from content-addressed inputs to an immutable dataset.
+
+What belongs here: the declaration. What does not: any particular stage, and when it runs.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from schemas.identifiers import StageName
+from schemas.settings import Settings
+from tasks.store.workspace import Workspace
+
+P = TypeVar("P", bound=Settings)
+
+
+@dataclass(frozen=True)
+class Stage(Generic[P]):
+    """A stage's name, version, settings type and function.
+
+    `version` is raised whenever the result for the same inputs and settings can change: it is the only trace of the
+    code in the key. Calling the stage runs its function.
+    """
+
+    name: StageName
+    version: int
+    settings: type[P]
+    function: Callable[[Workspace[P]], None]
+
+    def __call__(self, workspace: Workspace[P]) -> None:
+        """Runs the stage's function in a workspace."""
+        self.function(workspace)
+
+
+AnyStage = Stage[Any]
+
+
+def stage(name: StageName, *, version: int, settings: type[P]) -> Callable[[Callable[[Workspace[P]], None]], Stage[P]]:
+    """Declares a function as a stage.
+
+    Args:
+        name: One of the pipeline's stages.
+        version: Raised when the result can change.
+        settings: Type of its parameters; they enter the key whole.
+    """
+
+    def decorate(function: Callable[[Workspace[P]], None]) -> Stage[P]:
+        return Stage(name, version, settings, function)
+
+    return decorate

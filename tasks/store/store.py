@@ -1,0 +1,286 @@
+"""The store: builds datasets once, publishes them with one rename, finds and verifies them.
+
+What belongs here: `Store`. What does not: names for sets of datasets (`editions`), deleting (`collect`).
+"""
+
+import errno
+import fcntl
+import logging
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import NamedTuple
+
+from schemas.errors import ArenaError, StageFailed, StoreError
+from schemas.identifiers import Key
+from schemas.manifest import STORE_FORMAT, FileEntry, Fingerprint, InputEntry, Manifest, Ref, content_digest
+from schemas.release import ReleaseDataset
+from schemas.settings import Resources, Settings
+from tasks.store.dataset import Dataset, sha256_file
+from tasks.store.parquet import count_rows
+from tasks.store.stage import AnyStage
+from tasks.store.workspace import MARKERS, SCRATCH, Progress, Workspace, fsync_path
+
+log = logging.getLogger(__name__)
+
+Input = Ref | ReleaseDataset
+RECORDED_PACKAGES = ("pyarrow", "duckdb", "tantivy", "faiss-cpu", "sentence-transformers", "torch", "numpy")
+
+
+class Request(NamedTuple):
+    """A stage with everything that decides its result."""
+
+    stage: AnyStage
+    settings: Settings
+    inputs: Mapping[str, Input]
+
+    @property
+    def key(self) -> Key:
+        """The content key: hash of name, version, settings and the inputs' digests."""
+        digests = {name: item.digest for name, item in self.inputs.items()}
+        parameters = self.settings.model_dump(mode="json")
+        return Fingerprint(self.stage.name, self.stage.version, parameters, digests).key
+
+
+class Built(NamedTuple):
+    """What `build` did: the dataset's name, and whether the stage's function ran."""
+
+    ref: Ref
+    executed: bool
+
+
+class Store:
+    """A folder of content-addressed datasets.
+
+    Args:
+        root: Created when absent.
+
+    Raises:
+        StoreError: `root` cannot be written, or was written by a newer version of this project.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.absolute()
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            for name in (".staging", ".locks", ".trash", "editions"):
+                (self.root / name).mkdir(exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"store {root}: cannot be written ({error.strerror}); choose another --root") from error
+        self._check_format()
+
+    def _check_format(self) -> None:
+        path = self.root / "format"
+        if not path.exists():
+            path.write_text(f"{STORE_FORMAT}\n")
+        found = path.read_text().strip()
+        if not found.isdigit() or int(found) > STORE_FORMAT:
+            raise StoreError(
+                f"store {self.root}: its format is {found!r}, this version reads up to {STORE_FORMAT}; "
+                "update research-arena or choose another --root"
+            )
+
+    def folder(self, ref: Ref) -> Path:
+        """Where a dataset lies."""
+        return self.root / ref.stage / ref.key
+
+    def find(self, stage: str, key: Key) -> Dataset | None:
+        """The dataset when it is there and whole (manifest readable, every file of the right size)."""
+        dataset = Dataset(self.root / stage / key)
+        try:
+            return None if dataset.problems() else dataset
+        except StoreError:
+            return None
+
+    def open(self, ref: Ref) -> Dataset:
+        """The dataset named `ref`.
+
+        Raises:
+            StoreError: It is absent, damaged, or has other content than `ref` says.
+        """
+        dataset = self.find(ref.stage, ref.key)
+        if dataset is None:
+            raise StoreError(
+                f"dataset {ref.stage}/{ref.key} is missing or damaged in {self.root}; rerun stage {ref.stage}"
+            )
+        if dataset.manifest.digest != ref.digest:
+            raise StoreError(
+                f"dataset {ref.stage}/{ref.key}: content is {dataset.manifest.digest[:12]}, "
+                f"expected {ref.digest[:12]}; it was rebuilt since: run the stages after it again"
+            )
+        return dataset
+
+    def published(self, stage: str) -> tuple[Dataset, ...]:
+        """Every whole dataset of a stage, newest first."""
+        found = [self.find(stage, Key(path.name)) for path in (self.root / stage).glob("*") if path.is_dir()]
+        return tuple(sorted((d for d in found if d), key=lambda d: (d.manifest.started, d.ref.key), reverse=True))
+
+    def build(
+        self,
+        request: Request,
+        resources: Resources | None = None,
+        *,
+        force: bool = False,
+        report: Callable[[Progress], None] = lambda progress: None,
+    ) -> Built:
+        """Returns the dataset of `request`, executing its stage only when it is not there.
+
+        Safe to call from several processes at once: one executes, the others wait and find the dataset. After a kill,
+        the next call goes on at the first unfinished shard.
+
+        Args:
+            request: The stage with its settings and inputs.
+            resources: What the machine gives.
+            force: Execute although the dataset is there.
+            report: Receives progress.
+
+        Raises:
+            StageFailed: The stage's function raised something unexpected.
+            ArenaError: As the stage says (bad input, missing dependency, full disk ...).
+        """
+        stage, key = request.stage, request.key
+        if not force and (found := self.find(stage.name, key)):
+            return Built(found.ref, executed=False)
+        asked = datetime.now(UTC)
+        with self._lock(stage.name, key):
+            found = self.find(stage.name, key)
+            if found and (not force or found.manifest.started > asked):
+                return Built(found.ref, executed=False)
+            staging = self.root / ".staging" / stage.name / key
+            if force and found:
+                shutil.rmtree(staging, ignore_errors=True)
+            return Built(self._execute(request, staging, resources or Resources(), report), executed=True)
+
+    @contextmanager
+    def _lock(self, stage: str, key: Key) -> Generator[None]:
+        """Holds the kernel's lock on the key: released even by kill -9."""
+        with (self.root / ".locks" / f"{stage}-{key}").open("w") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                log.info("stage %s: another process is building %s, waiting for it", stage, key)
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+
+    def _execute(
+        self, request: Request, staging: Path, resources: Resources, report: Callable[[Progress], None]
+    ) -> Ref:
+        stage = request.stage
+        started, clock = datetime.now(UTC), time.perf_counter()
+        try:
+            staging.mkdir(parents=True, exist_ok=True)
+            inputs = {n: self.open(item) if isinstance(item, Ref) else item for n, item in request.inputs.items()}
+            workspace = Workspace(
+                stage.name, staging, request.settings, inputs, resources, self.published(stage.name), report
+            )
+            resumed = len(workspace.finished())
+            log.info("stage %s: building %s (%d shards kept)", stage.name, request.key, resumed)
+            stage(workspace)
+            files = _list_files(staging)
+            manifest = Manifest(
+                stage=stage.name,
+                version=stage.version,
+                key=request.key,
+                digest=content_digest(files),
+                parameters=request.settings.model_dump(mode="json"),
+                inputs={name: _input_entry(item) for name, item in request.inputs.items()},
+                files=files,
+                counts=workspace.counts(),
+                started=started,
+                seconds=round(time.perf_counter() - clock, 3),
+                shards_resumed=resumed,
+                packages=_package_versions(),
+                git_commit=_git_commit(),
+            )
+            return self._publish(staging, manifest)
+        except ArenaError:
+            raise
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise StoreError(
+                    f"stage {stage.name}: no space left under {self.root}; free some and run again: "
+                    "finished shards are kept"
+                ) from error
+            raise StageFailed(f"stage {stage.name}: {type(error).__name__}: {error}") from error
+        except Exception as error:
+            raise StageFailed(f"stage {stage.name}: {type(error).__name__}: {error}") from error
+
+    def _publish(self, staging: Path, manifest: Manifest) -> Ref:
+        final = self.root / manifest.stage / manifest.key
+        existing = self.find(manifest.stage, manifest.key)
+        if existing and existing.manifest.digest == manifest.digest:
+            shutil.rmtree(staging)
+            log.info("stage %s: rebuilt to the same bytes", manifest.stage)
+            return existing.ref
+        path = staging / "manifest.json"
+        path.write_text(manifest.model_dump_json(indent=1))
+        for name in (MARKERS, SCRATCH):
+            shutil.rmtree(staging / name, ignore_errors=True)
+        fsync_path(path)
+        fsync_path(staging)
+        final.parent.mkdir(exist_ok=True)
+        if final.exists():
+            final.rename(self.root / ".trash" / f"{manifest.stage}-{manifest.key}-{time.time_ns()}")
+        staging.rename(final)
+        fsync_path(final.parent)
+        log.info(
+            "stage %s: published %s in %.1f s, %s", manifest.stage, manifest.key, manifest.seconds, manifest.counts
+        )
+        return manifest.ref
+
+
+def _list_files(staging: Path) -> tuple[FileEntry, ...]:
+    names = sorted(
+        str(path.relative_to(staging))
+        for path in staging.rglob("*")
+        if path.is_file() and path.relative_to(staging).parts[0] not in (MARKERS, SCRATCH, "manifest.json")
+    )
+    return tuple(
+        FileEntry(
+            path=name,
+            size=(staging / name).stat().st_size,
+            sha256=sha256_file(staging / name),
+            rows=count_rows(staging / name) if name.endswith(".parquet") else None,
+        )
+        for name in names
+    )
+
+
+def _input_entry(item: Input) -> InputEntry:
+    if isinstance(item, Ref):
+        return InputEntry(kind="dataset", name=item.stage, key=item.key, digest=item.digest)
+    return InputEntry(
+        kind="release", name=f"{item.release}/{item.dataset}", key=str(len(item.files)), digest=item.digest
+    )
+
+
+def _package_versions() -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in RECORDED_PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _git_commit() -> str | None:
+    folder = Path(__file__).parent
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), "rev-parse", "HEAD"],
+            capture_output=True,
+            text=True,
+            timeout=5,
+            check=False,
+            env={"PATH": os.defpath},
+        )
+    except OSError:
+        return None
+    return done.stdout.strip() or None
