@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -60,14 +60,14 @@ class Counts(BaseModel):
             self.notes[name] = self.notes.get(name, 0) + value
 
 
-class InputEntry(BaseModel):
-    """One input of a build: a dataset (stage and key) or release files (release and dataset), and its digest."""
+class ReleaseEntry(BaseModel):
+    """Release files as an input of a build."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    kind: Literal["dataset", "release"]
-    name: str
-    key: str
+    release: str
+    dataset: str
+    files: int
     digest: Digest
 
 
@@ -82,7 +82,7 @@ class Manifest(BaseModel):
     key: Key
     digest: Digest
     parameters: dict[str, Any]
-    inputs: dict[str, InputEntry]
+    inputs: dict[str, Ref | ReleaseEntry]
     files: tuple[FileEntry, ...]
     counts: Counts
     started: datetime

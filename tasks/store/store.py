@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from schemas.errors import ArenaError, StageFailed, StoreError
 from schemas.identifiers import Key
-from schemas.manifest import STORE_FORMAT, FileEntry, Fingerprint, InputEntry, Manifest, Ref, content_digest
+from schemas.manifest import STORE_FORMAT, FileEntry, Fingerprint, Manifest, Ref, ReleaseEntry, content_digest
 from schemas.release import ReleaseDataset
 from schemas.settings import Resources, Settings
 from tasks.store.dataset import Dataset, sha256_file
@@ -220,8 +220,7 @@ class Store:
             return existing.ref
         path = staging / "manifest.json"
         path.write_text(manifest.model_dump_json(indent=1))
-        for name in (MARKERS, SCRATCH):
-            shutil.rmtree(staging / name, ignore_errors=True)
+        shutil.rmtree(staging / SCRATCH, ignore_errors=True)
         fsync_path(path)
         fsync_path(staging)
         final.parent.mkdir(exist_ok=True)
@@ -229,6 +228,7 @@ class Store:
             final.rename(self.root / ".trash" / f"{manifest.stage}-{manifest.key}-{time.time_ns()}")
         staging.rename(final)
         fsync_path(final.parent)
+        shutil.rmtree(final / MARKERS, ignore_errors=True)
         log.info(
             "stage %s: published %s in %.1f s, %s", manifest.stage, manifest.key, manifest.seconds, manifest.counts
         )
@@ -252,12 +252,10 @@ def _list_files(staging: Path) -> tuple[FileEntry, ...]:
     )
 
 
-def _input_entry(item: Input) -> InputEntry:
+def _input_entry(item: Input) -> Ref | ReleaseEntry:
     if isinstance(item, Ref):
-        return InputEntry(kind="dataset", name=item.stage, key=item.key, digest=item.digest)
-    return InputEntry(
-        kind="release", name=f"{item.release}/{item.dataset}", key=str(len(item.files)), digest=item.digest
-    )
+        return item
+    return ReleaseEntry(release=item.release, dataset=item.dataset, files=len(item.files), digest=item.digest)
 
 
 def _package_versions() -> dict[str, str]:

@@ -1,0 +1,74 @@
+"""Garbage collection: deletes what no edition reaches.
+
+What belongs here: choosing and deleting datasets, unfinished builds and trash. What does not: editions themselves.
+"""
+
+import fcntl
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+from schemas.identifiers import STAGE_NAMES
+from tasks.store.editions import Editions
+from tasks.store.store import Store
+
+
+GRACE = timedelta(hours=24)
+"""What is younger is spared: a dataset is recorded in its edition only after it was built."""
+
+
+class Garbage(NamedTuple):
+    """A folder that no edition reaches: path, size in bytes, why it can go."""
+
+    path: Path
+    size: int
+    why: str
+
+
+def collect(store: Store, *, dry_run: bool = True, older_than: timedelta = GRACE) -> list[Garbage]:
+    """Finds, and without `dry_run` deletes, what no edition reaches: datasets, unfinished builds, replaced datasets.
+
+    A build that is running keeps its lock, so its folder is left alone.
+
+    Args:
+        store: Where to look.
+        dry_run: Only say what would be deleted.
+        older_than: Spare what was changed more recently than this.
+    """
+    editions = Editions(store)
+    reached = {store.folder(ref) for name in editions.names() for ref in editions.reaches(name)}
+    before = (datetime.now(UTC) - older_than).timestamp()
+    found = [g for g in _unreached(store.root, reached) if g.path.stat().st_mtime <= before]
+    if dry_run:
+        return found
+    return [garbage for garbage in found if _delete(store.root, garbage.path)]
+
+
+def _unreached(root: Path, reached: set[Path]) -> Iterator[Garbage]:
+    for stage in STAGE_NAMES:
+        for folder in sorted((root / stage).glob("*")):
+            if folder not in reached:
+                yield Garbage(folder, _size(folder), "no edition reaches it")
+        for folder in sorted((root / ".staging" / stage).glob("*")):
+            yield Garbage(folder, _size(folder), "unfinished build")
+    for folder in sorted((root / ".trash").glob("*")):
+        yield Garbage(folder, _size(folder), "was replaced by a rebuild")
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def _delete(root: Path, folder: Path) -> bool:
+    """Deletes a folder under its build's lock; False when a build holds it. A dataset leaves by one rename first."""
+    with (root / ".locks" / f"{folder.parent.name}-{folder.name}").open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        trash = root / ".trash" / f"deleted-{folder.parent.name}-{folder.name}"
+        folder.rename(trash)
+        shutil.rmtree(trash)
+    return True

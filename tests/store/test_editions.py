@@ -1,0 +1,87 @@
+"""Editions grow, drop what became stale, freeze when published, and keep what they reach from collection."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from schemas.errors import StoreError, UsageError
+from schemas.manifest import Ref
+from tasks.store.collect import collect
+from tasks.store.editions import Editions
+from tasks.store.stage import stage
+from tasks.store.store import Request, Store
+from tasks.store.workspace import Workspace
+from tests.store.conftest import Squares, request_for, write_square
+
+
+def _derived(work: Workspace[Squares]) -> None:
+    for shard in work.pending(["00000"]):
+        with shard:
+            write_square(shard, work.dataset("topics").table().num_rows)
+
+
+scores = stage("scores", version=1, settings=Squares)(_derived)
+
+
+def derive(store: Store, source: Ref) -> Ref:
+    return store.build(Request(scores, Squares(), {"topics": source})).ref
+
+
+def test_replacing_a_dataset_takes_out_what_was_made_from_it(store: Store) -> None:
+    editions = Editions(store)
+    three, four = store.build(request_for()).ref, store.build(request_for(shards=4)).ref
+    editions.record("week", "r1", {"topics": three, "scores/a": derive(store, three)})
+    edition = editions.record("week", "r1", {"topics": four})
+    assert edition.slots == {"topics": four}
+    assert editions.load("week") == edition
+
+
+def test_published_editions_take_new_runs_only(store: Store) -> None:
+    editions = Editions(store)
+    three, four = store.build(request_for()).ref, store.build(request_for(shards=4)).ref
+    editions.record("week", "r1", {"topics": three})
+    assert editions.publish("week").published is not None
+    with pytest.raises(UsageError, match="topics cannot change"):
+        editions.record("week", "r1", {"topics": four})
+    added = editions.record("week", "r1", {"topics": three, "scores/new": derive(store, three)})
+    assert set(added.slots) == {"topics", "scores/new"}
+
+
+def test_publishing_checks_every_byte(store: Store) -> None:
+    editions = Editions(store)
+    ref = store.build(request_for()).ref
+    editions.record("week", "r1", {"topics": ref})
+    path = store.open(ref).files()[0]
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(StoreError, match=r"cannot be published: .*part-00000.parquet has sha256"):
+        editions.publish("week")
+    path.unlink()
+    assert len(editions.problems("week")) == 1
+
+
+def test_wrong_names_are_refused(store: Store) -> None:
+    editions = Editions(store)
+    editions.record("week", "r1", {})
+    with pytest.raises(UsageError, match="there are: week"):
+        editions.load("weak")
+    with pytest.raises(UsageError, match="letters, digits"):
+        editions.record("../week", "r1", {})
+    with pytest.raises(UsageError, match="is of release r1"):
+        editions.record("week", "r2", {})
+
+
+def test_collection_spares_what_an_edition_reaches(store: Store, tmp_path: Path) -> None:
+    editions = Editions(store)
+    source, stray = store.build(request_for()).ref, store.build(request_for(shards=4)).ref
+    derived = derive(store, source)
+    editions.record("week", "r1", {"scores/a": derived})
+    assert collect(store) == []  # too young
+    found = collect(store, older_than=timedelta(0))
+    assert [garbage.path for garbage in found] == [store.folder(stray)]
+    assert store.folder(stray).exists()
+    assert collect(store, dry_run=False, older_than=timedelta(0)) == found
+    assert not store.folder(stray).exists()
+    assert not list((store.root / ".trash").iterdir())
+    assert store.open(derived).table().num_rows == store.open(source).table().num_rows - 2

@@ -1,0 +1,77 @@
+"""kill -9 at random moments: every rerun ends at the same digest and repeats no finished shard."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from schemas.settings import Resources
+from tasks.store.stage import Stage, stage
+from tasks.store.store import Request, Store
+from tasks.store.workspace import Shard, Workspace
+from tests.store.conftest import Squares, write_square
+
+REPOSITORY = Path(__file__).parents[2]
+SHARDS = 40
+
+
+def slow_square(shard: Shard, number: int) -> None:
+    """Says in a log that it begins, takes its time, writes."""
+    time.sleep(0.02)
+    write_square(shard, number)
+    with (shard.folder.parents[2] / "executed.log").open("a") as log:
+        log.write(f"{number}\n")
+
+
+def _slowly(work: Workspace[Squares]) -> None:
+    work.map_shards(slow_square, {f"{n:05d}": n for n in range(work.settings.shards)})
+
+
+slowly: Stage[Squares] = stage("topics", version=1, settings=Squares)(_slowly)
+
+
+def build(root: Path) -> str:
+    request = Request(slowly, Squares(shards=SHARDS), {})
+    return Store(root).build(request, Resources(workers=2)).ref.digest
+
+
+def alive(root: Path) -> list[str]:
+    """Command lines of processes that mention the root."""
+    found = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout.splitlines()
+    return [line for line in found if str(root) in line]
+
+
+def test_killed_builds_resume(tmp_path: Path) -> None:
+    expected = build(tmp_path / "undisturbed")
+    root = tmp_path / "killed"
+    chance = random.Random(42)
+    kills = 0
+    for _ in range(10):
+        child = subprocess.Popen(
+            [
+                sys.executable,
+                "-c",
+                f"from tests.store.test_kill import build; build(__import__('pathlib').Path({str(root)!r}))",
+            ],
+            cwd=REPOSITORY,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        )
+        time.sleep(chance.uniform(0.3, 0.9))
+        if child.poll() is None:
+            child.send_signal(signal.SIGKILL)
+            kills += 1
+        child.wait(30)
+    assert kills >= 5
+    assert build(root) == expected
+    executed = Counter((root / "executed.log").read_text().split())
+    assert set(executed) == {str(n) for n in range(SHARDS)}
+    # Only the shards that were under way at a kill run twice: at most one per worker and kill.
+    assert sum(executed.values()) - SHARDS <= 2 * kills
+    manifest = Store(root).published("topics")[0].manifest
+    assert manifest.counts.kept == SHARDS
+    time.sleep(0.2)
+    assert not alive(root)
