@@ -78,7 +78,9 @@ class Store:
     def _check_format(self) -> None:
         path = self.root / "format"
         if not path.exists():
-            path.write_text(f"{STORE_FORMAT}\n")
+            draft = self.root / f".format.{os.getpid()}"
+            draft.write_text(f"{STORE_FORMAT}\n")
+            draft.replace(path)
         found = path.read_text().strip()
         if not found.isdigit() or int(found) > STORE_FORMAT:
             raise StoreError(
