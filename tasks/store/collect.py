@@ -14,7 +14,6 @@ from schemas.identifiers import STAGE_NAMES
 from tasks.store.editions import Editions
 from tasks.store.store import Store
 
-
 GRACE = timedelta(hours=24)
 """What is younger is spared: a dataset is recorded in its edition only after it was built."""
 

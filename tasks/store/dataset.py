@@ -54,6 +54,18 @@ class Dataset:
         """The dataset's name."""
         return self.manifest.ref
 
+    def ancestors(self) -> dict[Ref, "Dataset"]:
+        """Every dataset that this one was made from, nearest first; what has been collected since is left out."""
+        found: dict[Ref, Dataset] = {}
+        waiting = [entry for entry in self.manifest.inputs.values() if isinstance(entry, Ref)]
+        while waiting:
+            ref = waiting.pop(0)
+            dataset = Dataset(self.folder.parents[1] / ref.stage / ref.key)
+            if ref not in found and (dataset.folder / "manifest.json").is_file():
+                found[ref] = dataset
+                waiting += [entry for entry in dataset.manifest.inputs.values() if isinstance(entry, Ref)]
+        return found
+
     def path(self, name: str) -> Path:
         """Full path of one file of the dataset."""
         return self.folder / name

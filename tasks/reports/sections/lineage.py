@@ -1,0 +1,52 @@
+"""Where every number comes from: datasets, their keys and digests, what they dropped, the settings.
+
+What belongs here: facts from manifests. What does not: scores.
+"""
+
+import orjson
+
+from tasks.reports.blocks import Cell, Section, TableBlock
+from tasks.reports.source import ReportSource
+
+
+def sections(source: ReportSource) -> list[Section]:
+    """The section on dropped rows and the one on lineage."""
+    return [
+        Section(
+            "What was left out",
+            "Nothing vanishes silently: rows that a stage read and did not keep.",
+            (_dropped(source),),
+        ),
+        Section("Lineage and settings", "Each dataset names its inputs by digest.", (_datasets(source),), open=False),
+    ]
+
+
+def _dropped(source: ReportSource) -> TableBlock:
+    rows: list[tuple[Cell, ...]] = []
+    for dataset in source.lineage:
+        manifest = dataset.manifest
+        for reason, number in sorted(manifest.counts.dropped.items()):
+            if number:
+                rows.append((manifest.stage, reason, number, manifest.counts.read, manifest.key[:8]))
+    return TableBlock(
+        "left_out",
+        "Dropped rows by stage and reason",
+        ("Stage", "Reason", "Rows", "Of", "Dataset"),
+        tuple(rows),
+        "The rows themselves lie beside the datasets, each with its reason.",
+    )
+
+
+def _datasets(source: ReportSource) -> TableBlock:
+    rows: list[tuple[Cell, ...]] = []
+    for dataset in source.lineage:
+        manifest = dataset.manifest
+        inputs = ", ".join(f"{name}={entry.digest[:8]}" for name, entry in sorted(manifest.inputs.items()))
+        settings = orjson.dumps(manifest.parameters, option=orjson.OPT_SORT_KEYS).decode()
+        rows.append((manifest.stage, manifest.version, manifest.key[:12], manifest.digest[:12], inputs, settings))
+    return TableBlock(
+        "lineage",
+        "Every dataset behind this page",
+        ("Stage", "Version", "Key", "Digest", "Inputs", "Settings"),
+        tuple(rows),
+    )
