@@ -199,9 +199,9 @@ class Workspace(Generic[P]):
     def _map_in_processes(
         self, work: Callable[[Shard, A], None], waiting: Mapping[str, A], done: int, total: int
     ) -> None:
-        context = multiprocessing.get_context("forkserver")
+        context = multiprocessing.get_context("spawn")  # direct children: they die with this process
         with ProcessPoolExecutor(
-            min(self.processes, len(waiting)), mp_context=context, initializer=_die_with_parent
+            min(self.processes, len(waiting)), mp_context=context, initializer=_die_with_parent, initargs=(os.getpid(),)
         ) as pool:
             running: dict[Future[None], str] = {
                 pool.submit(_run_shard, work, self.folder, name, argument): name for name, argument in waiting.items()
@@ -225,10 +225,12 @@ class Workspace(Generic[P]):
                     future.cancel()
 
 
-def _die_with_parent() -> None:
+def _die_with_parent(parent: int) -> None:
     """Asks the kernel to kill this process when its parent ends, so that kill -9 of a build leaves no writer behind."""
     pr_set_pdeathsig = 1
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before the kernel was asked
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _run_shard(work: Callable[[Shard, A], None], folder: Path, name: str, argument: A) -> None:

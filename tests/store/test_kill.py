@@ -39,10 +39,12 @@ def build(root: Path) -> str:
     return Store(root).build(request, Resources(workers=2)).ref.digest
 
 
-def alive(root: Path) -> list[str]:
-    """Command lines of processes that mention the root."""
-    found = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout.splitlines()
-    return [line for line in found if str(root) in line]
+def left_of(group: int) -> list[str]:
+    """What still runs of a process group, zombies aside."""
+    found = subprocess.run(
+        ["ps", "-eo", "pgid,stat,args"], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    return [line for line in found if line.split()[0] == str(group) and not line.split()[1].startswith("Z")]
 
 
 def test_killed_builds_resume(tmp_path: Path) -> None:
@@ -59,12 +61,17 @@ def test_killed_builds_resume(tmp_path: Path) -> None:
             ],
             cwd=REPOSITORY,
             env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+            start_new_session=True,
         )
-        time.sleep(chance.uniform(0.3, 0.9))
+        time.sleep(chance.uniform(0.5, 1.8))
         if child.poll() is None:
             child.send_signal(signal.SIGKILL)
             kills += 1
         child.wait(30)
+        patience = time.monotonic() + 10
+        while left_of(child.pid) and time.monotonic() < patience:
+            time.sleep(0.05)
+        assert not left_of(child.pid)
     assert kills >= 5
     assert build(root) == expected
     executed = Counter((root / "executed.log").read_text().split())
@@ -73,5 +80,3 @@ def test_killed_builds_resume(tmp_path: Path) -> None:
     assert sum(executed.values()) - SHARDS <= 2 * kills
     manifest = Store(root).published("topics")[0].manifest
     assert manifest.counts.kept == SHARDS
-    time.sleep(0.2)
-    assert not alive(root)
