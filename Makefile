@@ -1,0 +1,43 @@
+# One word for each thing to do. Every target installs what it needs into .venv first; the second time takes no time.
+
+PYTHON ?= python3
+TORCH ?= torch==2.13.0
+# Where pip finds PyTorch: TORCH="torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu" is the small build for CPUs.
+
+VENV := .venv
+RUN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+EXTRAS := dense,organize,llm,dev
+export HF_HUB_OFFLINE ?= 1
+
+.PHONY: demo test lint types bench ui
+
+demo: $(STAMP)
+	$(RUN)/arena demo
+
+test: $(STAMP)
+	$(RUN)/pytest
+
+lint: $(STAMP)
+	$(RUN)/ruff check .
+	$(RUN)/ruff format --check .
+	$(RUN)/lint-imports
+
+types: $(STAMP)
+	$(RUN)/pyright
+
+bench: $(STAMP)
+	$(RUN)/pytest -m bench tests/bench
+
+ui: $(STAMP)
+	@echo "Prefect at http://127.0.0.1:4200 (stop with Ctrl-C); in another terminal:"
+	@echo "  PREFECT_API_URL=http://127.0.0.1:4200/api make demo"
+	PREFECT_SERVER_ANALYTICS_ENABLED=false $(RUN)/prefect server start --host 127.0.0.1 --port 4200
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "$(PYTHON) is older than 3.11; run: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
+	test -x $(RUN)/python || $(PYTHON) -m venv $(VENV)
+	$(RUN)/python -m pip install --quiet $(TORCH)
+	$(RUN)/python -m pip install --quiet -c constraints.txt -e '.[$(EXTRAS)]'
+	touch $@
