@@ -1,0 +1,213 @@
+"""BM25 over one field of the documents: the stage that builds the index, and the index opened for searching.
+
+What belongs here: everything about tantivy. What does not: the leakage filter and kinds of query (`tasks.retrieval`).
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+import tantivy
+
+from schemas.errors import BadInput
+from schemas.identifiers import Field
+from schemas.settings import Settings
+from tasks.index.analysis import NAME, analyzer
+from tasks.index.fields import Bucket, FieldText, field_buckets, field_texts
+from tasks.index.ranked import Ranked, first_in_order
+from tasks.store.dataset import Dataset
+from tasks.store.stage import stage
+from tasks.store.workspace import Shard, Workspace, fsync_path
+
+FOLDER = "index"
+BODY = "body"
+CORPUS_ID = "corpus_id"
+PARTS = ("fast", "fieldnorm", "idx", "pos", "store", "term")
+"""File name endings of a tantivy segment."""
+
+SHARD_DOCUMENTS = 500_000
+"""Buckets are indexed together up to this many documents."""
+
+SEGMENT_BYTES = 512 * 2**20
+"""A segment is closed after this much text, so that it always fits `HEAP_BYTES` and is written in one piece."""
+
+HEAP_BYTES = 1_000_000_000
+"""Upper bound of the writer's memory."""
+
+
+class Bm25Settings(Settings):
+    """What is indexed."""
+
+    field: Field
+
+
+class _Group(NamedTuple):
+    """Buckets that one shard indexes, the number of the group, and where it leaves tantivy's description."""
+
+    number: int
+    buckets: tuple[Bucket, ...]
+    field: Field
+    description: Path
+
+
+@stage("bm25", version=1, settings=Bm25Settings)
+def bm25(work: Workspace[Bm25Settings]) -> None:
+    """Indexes a field of all documents with tantivy; equal documents give equal bytes.
+
+    Inputs: `documents`; `full_texts` when the field is `text`. Output: a tantivy index in the folder `index`, which
+    tantivy opens like any other.
+
+    Tantivy names segments at random and merges them when it likes. Here every segment is written by one commit of one
+    thread into an index of its own, gets its place as its name, and one description then lists them all: segments
+    are built by several processes, survive a kill one shard at a time, and scores do not depend on the split, because
+    tantivy sums its statistics over segments.
+    """
+    field = work.settings.field
+    groups = {
+        f"{number:05d}": _Group(number, buckets, field, work.scratch / f"{number:05d}.json")
+        for number, buckets in enumerate(_grouped(field_buckets(work, field)))
+    }
+    work.map_shards(_index_group, groups)
+    for shard in work.pending(["description"]):
+        with shard:
+            merged = _merged([json.loads(group.description.read_bytes()) for group in groups.values()])
+            shard.file(f"{FOLDER}/meta.json").write_text(json.dumps(merged, indent=1))
+
+
+def _grouped(buckets: Iterable[Bucket]) -> Iterator[tuple[Bucket, ...]]:
+    """Consecutive buckets, as many as stay within `SHARD_DOCUMENTS`; at least one group."""
+    group: list[Bucket] = []
+    rows = 0
+    for bucket in buckets:
+        if group and rows + bucket.rows > SHARD_DOCUMENTS:
+            yield tuple(group)
+            group, rows = [], 0
+        group.append(bucket)
+        rows += bucket.rows
+    yield tuple(group)
+
+
+def _index_group(shard: Shard, group: _Group) -> None:
+    """Writes the segments of one group; leaves tantivy's description of them for the last shard."""
+    shard.counts.read = sum(bucket.rows for bucket in group.buckets)
+    texts = (text for bucket in group.buckets for text in field_texts(group.field, bucket))
+    descriptions: list[dict[str, Any]] = []
+    for place, chunk in enumerate(_chunks(texts)):
+        with TemporaryDirectory(dir=group.description.parent) as folder:
+            descriptions.append(_write_segments(shard, chunk, f"{group.number:08x}{place:08x}", Path(folder)))
+    merged = _merged(descriptions)
+    shard.counts.kept = sum(segment["max_doc"] for segment in merged["segments"])
+    if missing := shard.counts.read - shard.counts.kept:
+        shard.counts.dropped[f"no_{group.field}"] = missing
+    group.description.write_text(json.dumps(merged))
+    fsync_path(group.description)
+
+
+def _chunks(texts: Iterator[FieldText]) -> Iterator[Iterator[FieldText]]:
+    """Splits a stream wherever `SEGMENT_BYTES` of text have passed; at least one chunk, which may be empty."""
+
+    def chunk(first: FieldText | None) -> Iterator[FieldText]:
+        size = 0
+        while first is not None:
+            yield first
+            size += len(first.text)
+            if size >= SEGMENT_BYTES:
+                return
+            first = next(texts, None)
+
+    first = next(texts, None)
+    yield chunk(first)
+    while (first := next(texts, None)) is not None:
+        yield chunk(first)
+
+
+def _write_segments(shard: Shard, texts: Iterable[FieldText], prefix: str, folder: Path) -> dict[str, Any]:
+    """Indexes texts in an empty folder and moves the renamed files to the shard; returns the renamed description.
+
+    One commit gives one segment; when a single text overflows the writer's memory, a few in a fixed order.
+    """
+    schema = tantivy.SchemaBuilder()
+    schema.add_text_field(BODY, tokenizer_name=NAME, index_option="freq")
+    schema.add_integer_field(CORPUS_ID, fast=True)
+    index = tantivy.Index(schema.build(), path=str(folder))
+    index.register_tokenizer(NAME, analyzer())
+    writer = index.writer(heap_size=HEAP_BYTES, num_threads=1)
+    for corpus_id, text in texts:
+        writer.add_document(tantivy.Document(body=text, corpus_id=corpus_id))
+    writer.commit()
+    writer.wait_merging_threads()
+    description = json.loads((folder / "meta.json").read_bytes())
+    for place, segment in enumerate(description["segments"]):
+        old, new = segment["segment_id"].replace("-", ""), f"{prefix}{place:016x}"
+        segment["segment_id"] = new
+        for part in PARTS:
+            (folder / f"{old}.{part}").replace(shard.file(f"{FOLDER}/{new}.{part}"))
+    return description
+
+
+def _merged(descriptions: list[dict[str, Any]]) -> dict[str, Any]:
+    """One description (tantivy's `meta.json`) for the segments of several indexes of one schema."""
+    segments = [segment for description in descriptions for segment in description["segments"]]
+    return {**descriptions[0], "segments": segments, "opstamp": sum(segment["max_doc"] for segment in segments)}
+
+
+class Bm25Index:
+    """An index opened for searching; `k1` 1.2 and `b` 0.75 are tantivy's own and cannot be chosen.
+
+    Args:
+        dataset: Dataset of stage `bm25`. Nothing is written into it, so that it may lie on a read-only disk.
+
+    Raises:
+        BadInput: Tantivy cannot read the index.
+
+    Source:
+        Lucene's BM25: `sum_t idf(t) * tf * (k1 + 1) / (tf + k1 * (1 - b + b * dl / avgdl))` with
+        `idf = ln(1 + (N - df + 0.5) / (df + 0.5))`; `dl` is stored in one byte, as Lucene does.
+    """
+
+    def __init__(self, dataset: Dataset) -> None:
+        with TemporaryDirectory() as folder:
+            for path in dataset.path(FOLDER).iterdir():
+                (Path(folder) / path.name).symlink_to(path)
+            try:
+                index = tantivy.Index.open(folder)
+                index.config_reader("manual")
+                self._searcher = index.searcher()
+            except (ValueError, OSError) as error:
+                raise BadInput(f"{dataset.path(FOLDER)}: {error}; rebuild stage bm25 with force") from error
+        self._schema = index.schema
+
+    @cached_property
+    def size(self) -> int:
+        """Number of indexed documents."""
+        return self._searcher.num_docs
+
+    def document_frequency(self, term: str) -> int:
+        """Number of documents that hold a term."""
+        return self._searcher.doc_freq(BODY, term)
+
+    def search(self, weights: Mapping[str, float], n: int) -> Ranked:
+        """The first `n` documents that hold any of the terms, by the sum of weight times BM25.
+
+        Args:
+            weights: Weight by index term, > 0.
+            n: Number of documents, >= 1.
+        """
+        if not weights or not self.size:
+            return Ranked.nothing()
+        query = tantivy.Query.boolean_query(
+            [(tantivy.Occur.Should, self._term(term, weight)) for term, weight in sorted(weights.items())]
+        )
+        return first_in_order(lambda depth: self._fetch(query, depth), n, self.size)
+
+    def _term(self, term: str, weight: float) -> tantivy.Query:
+        return tantivy.Query.boost_query(tantivy.Query.term_query(self._schema, BODY, term, "freq"), weight)
+
+    def _fetch(self, query: tantivy.Query, depth: int) -> Ranked:
+        hits = self._searcher.search(query, depth, count=False).hits
+        ids = self._searcher.fast_field_values(CORPUS_ID, [address for _, address in hits])
+        return Ranked(np.array(ids, np.int64), np.array([score for score, _ in hits], np.float32))

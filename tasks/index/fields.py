@@ -1,0 +1,110 @@
+"""What of a document is indexed: the text of a field, streamed bucket by bucket.
+
+What belongs here: picking and joining a document's texts. What does not: splitting them into terms (`analysis`) or
+embedding them (`embeddings`).
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from schemas.errors import BadInput
+from schemas.identifiers import Field
+from tasks.store.parquet import count_rows
+from tasks.store.workspace import Workspace
+
+ROWS = 4096
+"""Documents that are in memory at once; of full texts a sixteenth of it."""
+
+
+class Bucket(NamedTuple):
+    """The files that hold the texts of one bucket of documents; full texts only for the field `text`."""
+
+    documents: Path
+    full_texts: Path | None = None
+
+    @property
+    def rows(self) -> int:
+        """Number of documents, with the field or without."""
+        return count_rows(self.documents)
+
+
+class FieldText(NamedTuple):
+    """The text of one document's field; never blank."""
+
+    corpus_id: int
+    text: str
+
+
+def field_buckets(work: Workspace[Any], field: Field) -> list[Bucket]:
+    """The buckets of a stage's input `documents`, with those of `full_texts` for the field `text`.
+
+    Raises:
+        BadInput: The two datasets are not split into the same buckets.
+    """
+    documents = work.dataset("documents").files()
+    if field != "text":
+        return [Bucket(path) for path in documents]
+    full_texts = work.dataset("full_texts").files()
+    if len(documents) != len(full_texts):
+        raise BadInput(
+            f"stage {work.stage}: {len(documents)} buckets of documents, {len(full_texts)} of full texts; "
+            "build both with the same number of buckets"
+        )
+    return [Bucket(*paths) for paths in zip(documents, full_texts, strict=True)]
+
+
+def field_texts(field: Field, bucket: Bucket) -> Iterator[FieldText]:
+    """The field of every document that has it, in the order of the file, a few thousand rows in memory at a time.
+
+    Args:
+        field: `title`; `abstract`, the title where there is none; `title_abstract`, joined by `". "`; `text`: title,
+            abstract, headings and paragraphs of the full text, a line each.
+        bucket: The files to read.
+
+    Source:
+        Fields of the ResearchArena paper's retrievers: a document without the field is not in its index.
+    """
+    if field == "text":
+        yield from _full_texts(bucket)
+        return
+    file = pq.ParquetFile(bucket.documents)
+    for batch in file.iter_batches(ROWS, columns=["corpus_id", "title", "abstract"]):
+        for corpus_id, title, abstract in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            if text := _pick(field, (title or "").strip(), (abstract or "").strip()):
+                yield FieldText(corpus_id, text)
+
+
+def _pick(field: Field, title: str, abstract: str) -> str:
+    if field == "title":
+        return title
+    if field == "abstract":
+        return abstract or title
+    return ". ".join(part for part in (title, abstract) if part)
+
+
+def _full_texts(bucket: Bucket) -> Iterator[FieldText]:
+    if bucket.full_texts is None:
+        raise BadInput(f"{bucket.documents}: the field 'text' needs the file of full texts beside it")
+    wanted = pq.read_table(bucket.documents, columns=["corpus_id"])["corpus_id"].to_numpy()
+    for batch in pq.ParquetFile(bucket.full_texts).iter_batches(ROWS // 16):
+        kept = np.isin(batch["corpus_id"].to_numpy(), wanted)
+        for row in batch.filter(kept).to_pylist():
+            if text := _body(row):
+                yield FieldText(row["corpus_id"], text)
+
+
+def _body(row: dict[str, Any]) -> str:
+    """Title, abstract, and each section's heading followed by its paragraphs, one a line."""
+    lines = [row["title"], row["abstract"]]
+    headings = [section["heading"] for section in row["sections"]]
+    shown = -1
+    for paragraph in row["paragraphs"]:
+        lines += headings[shown + 1 : paragraph["section"] + 1]
+        shown = max(shown, paragraph["section"])
+        lines.append(paragraph["text"])
+    lines += headings[shown + 1 :]
+    return "\n".join(line.strip() for line in lines if line and line.strip())
