@@ -1,0 +1,129 @@
+"""How sure a mean over topics is: bootstrap intervals, and the paired comparison of two systems.
+
+What belongs here: resampling. What does not: measures (`tasks.metrics`), which topics belong together (`scores`).
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schemas.errors import BadInput
+
+LEVEL = 0.95
+RESAMPLES = 10_000
+_BLOCK_CELLS = 2**22
+"""Cells (resamples x topics) that are drawn at once: bounds memory."""
+
+Values = NDArray[np.float64]
+
+
+class Intervals(NamedTuple):
+    """Lower and upper ends of the 95 % intervals, `(n_measures,)` each."""
+
+    low: Values
+    high: Values
+
+
+class Comparison(NamedTuple):
+    """A system against another on the same topics.
+
+    Attributes:
+        difference: Mean over topics of (system - other).
+        low: Lower end of its 95 % bootstrap interval.
+        high: Upper end.
+        p_value: Two-sided, of the randomisation test.
+        wins: Topics where the system is better.
+        ties: Topics where both are equal.
+        losses: Topics where it is worse.
+    """
+
+    difference: float
+    low: float
+    high: float
+    p_value: float
+    wins: int
+    ties: int
+    losses: int
+
+
+def bootstrap_intervals(values: Values, seed: int, resamples: int = RESAMPLES) -> Intervals:
+    """95 % percentile intervals of the means over topics; all measures see the same resampled topics.
+
+    Args:
+        values: `(n_topics, n_measures)`, n_topics >= 1.
+        seed: Of the resampling; the same topics and seed give the same intervals.
+        resamples: How many sets of topics are drawn with replacement, >= 1.
+
+    Raises:
+        BadInput: No topic, or a value that is not finite.
+
+    Source: Efron and Tibshirani, An Introduction to the Bootstrap, 1993, section 13.3.
+    """
+    _require_finite(values)
+    topics = len(values)
+
+    def resample(generator: np.random.Generator, draws: int) -> Values:
+        drawn = generator.integers(0, topics, (draws, topics)) + topics * np.arange(draws)[:, None]
+        times = np.bincount(drawn.ravel(), minlength=draws * topics).reshape(draws, topics)
+        return times @ values / topics
+
+    means = _in_blocks(resample, topics, seed, resamples)
+    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    return Intervals(low, high)
+
+
+def compare(system: Values, other: Values, seed: int = 42, resamples: int = RESAMPLES) -> Comparison:
+    """Compares two systems by a measure's values on the same topics in the same order.
+
+    The test draws a sign for every topic's difference, as if the two systems' names had been swapped on it, and asks
+    how often the mean difference is at least as large as the one seen.
+
+    Args:
+        system: `(n_topics,)`, n_topics >= 1.
+        other: As many values of the system to compare with.
+        seed: Of both resamplings.
+        resamples: Draws of each.
+
+    Raises:
+        BadInput: Different numbers of topics, none, or a value that is not finite.
+
+    Source: Smucker, Allan and Carterette, CIKM 2007 (randomisation test); the paired bootstrap resamples topics.
+    """
+    if system.shape != other.shape or system.ndim != 1:
+        raise BadInput(
+            f"compare: values of shape {system.shape} and {other.shape}; one value a topic is needed of both"
+        )
+    differences = system - other
+    interval = bootstrap_intervals(differences[:, None], seed, resamples)
+    seen = differences.mean()
+
+    def flip(generator: np.random.Generator, draws: int) -> Values:
+        signs = 2 * generator.integers(0, 2, (draws, len(differences)), dtype=np.int8) - 1
+        return signs @ differences / len(differences)
+
+    flipped = np.abs(_in_blocks(flip, len(differences), seed, resamples))
+    as_large = int((flipped >= abs(seen) - 1e-12).sum())
+    return Comparison(
+        difference=float(seen),
+        low=float(interval.low[0]),
+        high=float(interval.high[0]),
+        p_value=(1 + as_large) / (1 + resamples),
+        wins=int((differences > 0).sum()),
+        ties=int((differences == 0).sum()),
+        losses=int((differences < 0).sum()),
+    )
+
+
+def _in_blocks(draw: Callable[[np.random.Generator, int], Values], topics: int, seed: int, resamples: int) -> Values:
+    generator = np.random.default_rng(seed)
+    block = max(1, _BLOCK_CELLS // topics)
+    return np.concatenate([draw(generator, min(block, resamples - done)) for done in range(0, resamples, block)])
+
+
+def _require_finite(values: Values) -> None:
+    if not len(values):
+        raise BadInput("bootstrap: no topic to resample")
+    if not np.isfinite(values).all():
+        raise BadInput("bootstrap: a value is not finite; leave out topics that cannot be evaluated")

@@ -1,0 +1,25 @@
+"""Which topics a run is made for and scored on.
+
+What belongs here: reading topics and qrels for evaluation. What does not: deciding which surveys are topics
+(`tasks/corpus`).
+"""
+
+import polars as pl
+
+from tasks.store.dataset import Dataset
+
+KEPT = "kept"
+
+
+def evaluated_topics(topics: Dataset, limit: int | None = None) -> pl.DataFrame:
+    """Rows of the table `topics` with outcome `kept`, ascending by topic_id; the first `limit` of them."""
+    kept = pl.read_parquet(topics.files()).filter(pl.col("outcome") == KEPT).sort("topic_id")
+    return kept if limit is None else kept.head(limit)
+
+
+def read_qrels(topics: Dataset) -> dict[int, dict[int, int]]:
+    """Relevance by corpus_id by topic_id."""
+    qrels: dict[int, dict[int, int]] = {}
+    for topic_id, corpus_id, relevance in pl.read_parquet(topics.files("qrels")).iter_rows():
+        qrels.setdefault(topic_id, {})[corpus_id] = relevance
+    return qrels

@@ -1,0 +1,75 @@
+"""Small published datasets for the stages of evaluation."""
+
+from collections.abc import Iterable, Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from schemas.identifiers import StageName
+from schemas.manifest import Ref
+from schemas.settings import Settings
+from schemas.table import Table
+from schemas.tables.qrels import QRELS
+from schemas.tables.topics import TOPICS
+from tasks.store.parquet import write_table
+from tasks.store.stage import Stage
+from tasks.store.store import Request, Store
+from tasks.store.workspace import Workspace
+
+Rows = Iterable[Mapping[str, Any]]
+
+
+class _NoSettings(Settings):
+    """Nothing to choose; `number` keeps datasets of one stage apart."""
+
+    number: int = 0
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "root")
+
+
+def publish(
+    store: Store, name: StageName, tables: Mapping[str, tuple[Table, Rows]], settings: Settings | None = None
+) -> Ref:
+    """A dataset of a stage with the given rows; `tables` by file prefix."""
+
+    def write(work: Workspace[Any]) -> None:
+        for shard in work.pending(["all"]):
+            with shard:
+                for prefix, (table, rows) in tables.items():
+                    content = pa.Table.from_pylist([dict(row) for row in rows], table.arrow)
+                    write_table(shard.file(f"{prefix}-00000.parquet"), table, content)
+
+    chosen = settings or _NoSettings(number=sum(1 for _ in (store.root / name).glob("*")))
+    return store.build(Request(Stage(name, 1, type(chosen), write), chosen, {})).ref
+
+
+def topic_row(topic_id: int, title: str = "Birds", outcome: str = "kept", fields: Iterable[str] = ()) -> dict[str, Any]:
+    return {
+        "topic_id": topic_id,
+        "title": title,
+        "horizon": date(2020, 1, 1),
+        "horizon_precision": "day",
+        "fields_of_study": list(fields),
+        "references": 3,
+        "linked": 3,
+        "accessible": 3,
+        "relevant": 3,
+        "influential": 1,
+        "coverage": 1.0,
+        "outcome": outcome,
+    }
+
+
+def publish_topics(store: Store, topics: Rows, qrels: Mapping[int, Mapping[int, int]]) -> Ref:
+    judged = [
+        {"topic_id": topic, "corpus_id": document, "relevance": relevance}
+        for topic, documents in qrels.items()
+        for document, relevance in documents.items()
+    ]
+    return publish(store, "topics", {"part": (TOPICS, topics), "qrels": (QRELS, judged)})
