@@ -129,7 +129,7 @@ class ResearchDesk:
         if name not in self._engines:
             raise BadInput(f"desk: no engine is named {name!r}; there are: {', '.join(self.engines)}")
         hits, trace = self._engines[name].search(query, k, self._allowed)
-        self._require_allowed([hit.corpus_id for hit in hits])
+        self.require_allowed([hit.corpus_id for hit in hits])
         row = Search(self.topic.topic_id, len(self.searches), describe_query(query), name, k, len(hits), *trace)
         self.searches.append(row)
         return hits
@@ -140,7 +140,7 @@ class ResearchDesk:
         Raises:
             BadInput: A document that the topic may not see, or that does not exist.
         """
-        self._require_allowed(ids)
+        self.require_allowed(ids)
         return self._documents.read(ids)
 
     @property
@@ -159,7 +159,7 @@ class ResearchDesk:
         Raises:
             BadInput: No engine over embeddings, a document that the topic may not see, or one without embedding.
         """
-        self._require_allowed(ids)
+        self.require_allowed(ids)
         return self._vector_space().vectors(ids)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -207,7 +207,12 @@ class ResearchDesk:
                 return engine
         raise BadInput(f"desk: none of the engines {', '.join(self.engines)} works on embeddings; add dense")
 
-    def _require_allowed(self, ids: Sequence[int]) -> None:
+    def require_allowed(self, ids: Sequence[int]) -> None:
+        """Checks that the topic may see every one of these documents.
+
+        Raises:
+            BadInput: A document that the topic may not see, or that does not exist.
+        """
         catalogue = self._allowed.catalogue
         asked = np.asarray(ids, np.int64)
         rows = catalogue.rows(asked)
