@@ -209,9 +209,9 @@ class Store:
                     f"stage {stage.name}: no space left under {self.root}; free some and run again: "
                     "finished shards are kept"
                 ) from error
-            raise StageFailed(f"stage {stage.name}: {type(error).__name__}: {error}") from error
+            raise _stage_failed(stage, error) from error
         except Exception as error:
-            raise StageFailed(f"stage {stage.name}: {type(error).__name__}: {error}") from error
+            raise _stage_failed(stage, error) from error
 
     def _publish(self, staging: Path, manifest: Manifest) -> Ref:
         final = self.root / manifest.stage / manifest.key
@@ -235,6 +235,12 @@ class Store:
             "stage %s: published %s in %.1f s, %s", manifest.stage, manifest.key, manifest.seconds, manifest.counts
         )
         return manifest.ref
+
+
+def _stage_failed(stage: AnyStage, error: Exception) -> StageFailed:
+    return StageFailed(
+        f"stage {stage.name}: {type(error).__name__}: {error}; mend the cause and run it again: finished shards are kept"
+    )
 
 
 def _list_files(staging: Path) -> tuple[FileEntry, ...]:
