@@ -17,10 +17,8 @@ STORE_FORMAT = 1
 """Raised when the layout of a store changes so that older code cannot read it."""
 
 
-class Ref(BaseModel):
+class Ref(BaseModel, frozen=True, extra="forbid"):
     """A dataset by name: what stages pass to each other instead of data."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     stage: StageName
     key: Key

@@ -46,23 +46,23 @@ class ReportSource:
         """Every run that has scores, sorted by tag."""
         return tuple(
             RunName(tag, p["baseline"], p["retriever"], p["field"], p["cutoff"])
-            for tag, p in sorted((tag, self.datasets[f"run:{tag}"].manifest.parameters) for tag in self._tags())
+            for tag, p in sorted((tag, self.datasets[f"run:{tag}"].manifest.parameters) for tag in self.tags)
         )
 
     @cached_property
     def summaries(self) -> pl.DataFrame:
         """Rows of every run's summaries."""
-        return pl.concat(_frame(self.datasets[f"scores:{tag}"], "summaries") for tag in self._tags())
+        return pl.concat(_frame(self.datasets[f"scores:{tag}"], "summaries") for tag in self.tags)
 
     @cached_property
     def scores(self) -> pl.DataFrame:
         """Rows of every run's scores by topic."""
-        return pl.concat(_frame(self.datasets[f"scores:{tag}"]) for tag in self._tags())
+        return pl.concat(_frame(self.datasets[f"scores:{tag}"]) for tag in self.tags)
 
     @cached_property
     def outcomes(self) -> pl.DataFrame:
         """Rows of every run's outcomes, with the run's tag."""
-        frames = [_frame(self.datasets[f"run:{tag}"], "outcomes").with_columns(tag=pl.lit(tag)) for tag in self._tags()]
+        frames = [_frame(self.datasets[f"run:{tag}"], "outcomes").with_columns(tag=pl.lit(tag)) for tag in self.tags]
         return pl.concat(frames)
 
     @cached_property
@@ -77,7 +77,9 @@ class ReportSource:
         """The datasets of one stage in the lineage."""
         return (dataset for dataset in self.lineage if dataset.manifest.stage == stage)
 
-    def _tags(self) -> list[str]:
+    @property
+    def tags(self) -> list[str]:
+        """Tags of the scored runs, sorted."""
         return sorted(name.partition(":")[2] for name in self.datasets if name.startswith("scores:"))
 
 

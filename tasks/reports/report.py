@@ -1,0 +1,93 @@
+"""The `report` stage: everything an edition has to show, as one page and as files.
+
+What belongs here: putting sections together and writing them. What does not: a section's content (`sections/`), looks
+(`render`).
+"""
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+
+from pydantic import Field
+
+from schemas.settings import EncoderSettings, Settings
+from tasks.exports.exporter import Exported, find_exporter
+from tasks.reports.blocks import FigureBlock, Report, Section
+from tasks.reports.render import to_csv, to_html, to_json, to_markdown
+from tasks.reports.source import ReportSource
+from tasks.store.stage import stage
+from tasks.store.workspace import Shard, Workspace
+
+ORDER = ("retrieval", "corpus", "lineage")
+"""Sections that come first, in this order; others follow by name."""
+
+
+class ReportSettings(Settings):
+    """What the page is called and which edition it speaks of."""
+
+    title: str = Field(description="Headline.")
+    release: str = Field(description="Semantic Scholar's release.")
+    edition: str = Field(description="Edition's name.")
+
+
+@stage("report", version=1, settings=ReportSettings)
+def report(work: Workspace[ReportSettings]) -> None:
+    """Writes report.html, report.md, report.json, a CSV per table, an SVG per figure, and TREC files.
+
+    Inputs: `topics`, `statistics`, and `run:<tag>` with `scores:<tag>` for every run.
+    """
+    source = ReportSource({name: work.dataset(name) for name in work.inputs})
+    for shard in work.pending(["report"]):
+        with shard:
+            page = compose(source, work.settings)
+            _write_page(shard, page)
+            _write_trec(shard, source)
+            shard.counts.kept = len(source.runs)
+
+
+def compose(source: ReportSource, settings: ReportSettings) -> Report:
+    """The report's content: every section that has something to say."""
+    topics = source.topics.filter(source.topics["outcome"] == "kept")
+    subtitle = (
+        f"Edition {settings.edition}, made from Semantic Scholar's release {settings.release}: "
+        f"{len(topics):,} topics, {int(topics['relevant'].sum()):,} relevant documents, {len(source.runs)} runs."
+    )
+    return Report(settings.title, subtitle, tuple(_sections(source)), tuple(_warnings(source)))
+
+
+def _sections(source: ReportSource) -> Iterator[Section]:
+    package = importlib.import_module("tasks.reports.sections")
+    names = {module.name for module in pkgutil.iter_modules(package.__path__)}
+    for name in [*ORDER, *sorted(names - set(ORDER))]:
+        yield from importlib.import_module(f"{package.__name__}.{name}").sections(source)
+
+
+def _warnings(source: ReportSource) -> Iterator[str]:
+    usual = EncoderSettings().model
+    for model in sorted({d.manifest.parameters["encoder"]["model"] for d in source.of_stage("embeddings")} - {usual}):
+        yield f"Dense and hybrid runs use the encoder {model}, not {usual}: they are not comparable with the paper's."
+    for dataset in source.of_stage("documents"):
+        if limit := dataset.manifest.parameters["limit"]:
+            yield f"The corpus was limited to about {limit:,} documents: figures are for development only."
+    limits = {p for tag in source.tags if (p := source.datasets[f"run:{tag}"].manifest.parameters["limit_topics"])}
+    for limit in sorted(limits):
+        yield f"Some runs are limited to the first {limit} topics: figures are for development only."
+
+
+def _write_page(shard: Shard, page: Report) -> None:
+    shard.file("report.html").write_text(to_html(page))
+    shard.file("report.md").write_text(to_markdown(page))
+    shard.file("report.json").write_bytes(to_json(page))
+    for block in (block for section in page.sections for block in section.blocks):
+        if isinstance(block, FigureBlock):
+            shard.file(f"figures/{block.name}.svg").write_text(block.svg)
+        else:
+            shard.file(f"tables/{block.name}.csv").write_text(to_csv(block))
+
+
+def _write_trec(shard: Shard, source: ReportSource) -> None:
+    folder = shard.file("trec/qrels.txt").parent
+    exported = Exported(source.datasets["topics"], tuple(source.datasets[f"run:{tag}"] for tag in source.tags))
+    for path in find_exporter("trec").write(exported, folder):
+        if (name := str(path.relative_to(folder))) != "qrels.txt":
+            shard.file(f"trec/{name}")
