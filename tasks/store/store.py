@@ -239,7 +239,7 @@ class Store:
 
 def _stage_failed(stage: AnyStage, error: Exception) -> StageFailed:
     return StageFailed(
-        f"stage {stage.name}: {type(error).__name__}: {error}; mend the cause and run it again: finished shards are kept"
+        f"stage {stage.name}: {type(error).__name__}: {error}; mend that and run it again: finished shards are kept"
     )
 
 
