@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 
 MARKERS = ".shards"
 SCRATCH = ".scratch"
+SHARED = "shared"
 
 P = TypeVar("P", bound=Settings)
 A = TypeVar("A")
@@ -80,6 +81,10 @@ class Shard:
         path = self._temporary(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
+
+    def scratch(self, name: str) -> Path:
+        """Where to write a file that later shards read as `workspace.scratch / name`; it is kept but not published."""
+        return self.file(f"{SCRATCH}/{SHARED}/{name}")
 
     def _temporary(self, name: str) -> Path:
         return self.folder / SCRATCH / f"{self.name}.{os.getpid()}" / name
@@ -147,7 +152,7 @@ class Workspace(Generic[P]):
     @property
     def scratch(self) -> Path:
         """A folder for intermediate files: it survives a kill, and is not published."""
-        path = self.folder / SCRATCH / "shared"
+        path = self.folder / SCRATCH / SHARED
         path.mkdir(parents=True, exist_ok=True)
         return path
 

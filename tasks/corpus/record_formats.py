@@ -1,0 +1,158 @@
+"""What the record stages know of each dataset: how a record becomes a row, rows a table, and which rows are the same.
+
+What belongs here: one `Format` a dataset. What does not: reading files and merging buckets (`records`).
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import accumulate, chain
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from schemas.identifiers import DatasetName
+from schemas.table import Table
+from schemas.tables.abstract_records import ABSTRACT_RECORDS
+from schemas.tables.bibliography import BIBLIOGRAPHY
+from schemas.tables.citation_records import CITATION_RECORDS
+from schemas.tables.full_texts import FULL_TEXTS, PARAGRAPH, SECTION
+from schemas.tables.paper_records import PAPER_RECORDS
+from tasks.release.decode import MAX_ID, Record, Row, decode_abstract, decode_citation, decode_paper
+from tasks.release.s2orc import decode_s2orc, decode_s2orc_v2
+from tasks.store.parquet import ROW_GROUP
+
+ENTRY = pa.struct([pa.field(column.name, column.type) for column in BIBLIOGRAPHY.columns[2:]])
+"""An entry without the paper and the position: a member of the list column `entries` of full texts until they part."""
+
+Integers = Sequence[np.ndarray]
+
+
+class Format(NamedTuple):
+    """How one dataset is read.
+
+    Attributes:
+        tables: The main table, whose first order column decides the bucket, and side tables.
+        decode: One record to one row, counting in the second argument what it leaves out.
+        tabulate: Rows to a table of the main table's columns, and `entries` for full texts.
+        identify: Integer columns that are equal for records of the same thing; the first is the bucket's key.
+        arrange: Integer columns by which a file ascends, the first first.
+        required: A row that has null here is dropped.
+        part: Rows of `tabulate` to rows of each of `tables`.
+        row_group: Rows of a row group.
+    """
+
+    tables: tuple[Table, ...]
+    decode: Callable[[Record, Counter[str]], Row]
+    tabulate: Callable[[list[Row]], pa.Table]
+    identify: Callable[[pa.Table], Integers]
+    arrange: Callable[[pa.Table], Integers]
+    required: str
+    part: Callable[[pa.Table], tuple[pa.Table, ...]] = lambda rows: (rows,)
+    row_group: int = ROW_GROUP
+
+    @property
+    def key(self) -> str:
+        """The column that decides the bucket."""
+        return self.tables[0].order[0]
+
+
+def _without_notes(decode: Callable[[Record], Row]) -> Callable[[Record, Counter[str]], Row]:
+    return lambda record, _: decode(record)
+
+
+def _plain(table: Table) -> Callable[[list[Row]], pa.Table]:
+    def tabulate(rows: list[Row]) -> pa.Table:
+        columns = zip(*rows, strict=True)
+        arrays = [pa.array(values, field.type) for values, field in zip(columns, table.columns, strict=True)]
+        return pa.Table.from_arrays(arrays, table.arrow.names)
+
+    return tabulate
+
+
+def _tabulate_full_texts(rows: list[Row]) -> pa.Table:
+    ids, titles, abstracts, sections, paragraphs, entries = zip(*rows, strict=True)
+    arrays = [
+        pa.array(ids, pa.int64()),
+        pa.array(titles, pa.string()),
+        pa.array(abstracts, pa.string()),
+        _list_of_structs(sections, SECTION),
+        _list_of_structs(paragraphs, PARAGRAPH),
+        _list_of_structs(entries, ENTRY),
+    ]
+    return pa.Table.from_arrays(arrays, [*FULL_TEXTS.arrow.names, "entries"])
+
+
+def _list_of_structs(lists: Sequence[list[tuple[Any, ...]]], kind: pa.StructType) -> pa.ListArray:
+    """A list column out of flat columns: many times faster than from nested Python objects."""
+    offsets = pa.array([0, *accumulate(map(len, lists))], pa.int32())
+    columns = list(zip(*chain.from_iterable(lists), strict=True)) or [()] * kind.num_fields
+    members = [pa.array(values, field.type) for values, field in zip(columns, kind, strict=True)]
+    return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(members, fields=list(kind)))
+
+
+def _part_bibliography(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Parts full texts from the table `bibliography`, in the same order of papers."""
+    entries = rows["entries"].combine_chunks()
+    lengths = entries.value_lengths().to_numpy()
+    starts = np.cumsum(lengths) - lengths
+    flat = pa.Table.from_struct_array(entries.flatten())
+    ids = pa.array(np.repeat(rows["corpus_id"].to_numpy(), lengths))
+    positions = pa.array(np.arange(flat.num_rows) - np.repeat(starts, lengths), pa.int32())
+    return rows.drop_columns("entries"), flat.add_column(0, "position", positions).add_column(0, "corpus_id", ids)
+
+
+def _paper_id(rows: pa.Table) -> Integers:
+    return (rows["corpus_id"].to_numpy(),)
+
+
+def _integers(rows: pa.Table, column: str, null: int) -> np.ndarray:
+    return pc.fill_null(rows[column].cast(pa.int64()), null).to_numpy()
+
+
+def _edge_identity(rows: pa.Table) -> Integers:
+    """The citation's own id; without one the pair; without a cited paper either, no two edges are the same."""
+    ids, cited = _integers(rows, "citation_id", -1), _integers(rows, "cited_corpus_id", -1)
+    alone = np.arange(len(ids)) - MAX_ID
+    return rows["citing_corpus_id"].to_numpy(), np.where(ids >= 0, ids, np.where(cited >= 0, -1 - cited, alone))
+
+
+def _edge_order(rows: pa.Table) -> Integers:
+    return (
+        rows["citing_corpus_id"].to_numpy(),
+        _integers(rows, "cited_corpus_id", MAX_ID),
+        _integers(rows, "citation_id", MAX_ID),
+        _integers(rows, "is_influential", 2),
+    )
+
+
+_FULL_TEXTS = Format(
+    (FULL_TEXTS, BIBLIOGRAPHY),
+    decode_s2orc,
+    _tabulate_full_texts,
+    _paper_id,
+    _paper_id,
+    required="corpus_id",
+    part=_part_bibliography,
+    row_group=256,
+)
+
+FORMATS: dict[DatasetName, Format] = {
+    "papers": Format(
+        (PAPER_RECORDS,), _without_notes(decode_paper), _plain(PAPER_RECORDS), _paper_id, _paper_id, "corpus_id"
+    ),
+    "abstracts": Format(
+        (ABSTRACT_RECORDS,), _without_notes(decode_abstract), _plain(ABSTRACT_RECORDS), _paper_id, _paper_id, "abstract"
+    ),
+    "citations": Format(
+        (CITATION_RECORDS,),
+        _without_notes(decode_citation),
+        _plain(CITATION_RECORDS),
+        _edge_identity,
+        _edge_order,
+        "citing_corpus_id",
+    ),
+    "s2orc": _FULL_TEXTS,
+    "s2orc_v2": _FULL_TEXTS._replace(decode=decode_s2orc_v2),
+}

@@ -1,0 +1,142 @@
+"""An external sort by bucket and key: rows of any number, in any order, come back sorted in bounded memory.
+
+What belongs here: writing sorted runs to scratch files and merging those of one bucket. What does not: which row of a
+key wins, and what the rows mean (`records`).
+
+A run is one Arrow file: its rows ascend by (bucket, key), its batches are small and none spans two buckets, and its
+schema metadata say at which batch each bucket begins. Merging holds a few batches of every run.
+"""
+
+import json
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+RUN_BYTES = 64 * 1024 * 1024
+"""Rows that are sorted in memory before they are written as a run."""
+
+BATCH_BYTES = 256 * 1024
+"""Size of a batch; merging n runs holds n of them."""
+
+WINDOW_BATCHES = 32
+"""Batches read in one go over all runs, when there are few runs."""
+
+BOUNDS = b"bounds"
+
+
+class RunWriter:
+    """Sorts rows into runs as they arrive.
+
+    Args:
+        new_file: Gives the path of the next run.
+        key: Integer column to sort by.
+        buckets: A row's bucket is its key modulo this.
+    """
+
+    def __init__(self, new_file: Callable[[], Path], key: str, buckets: int) -> None:
+        self._new_file = new_file
+        self._key = key
+        self._buckets = buckets
+        self._tables: list[pa.Table] = []
+        self._bytes = 0
+
+    def write(self, rows: pa.Table) -> None:
+        """Adds rows; rows of equal key keep the order in which they were added."""
+        self._tables.append(rows)
+        self._bytes += rows.nbytes
+        if self._bytes >= RUN_BYTES:
+            self.close()
+
+    def close(self) -> None:
+        """Writes what is held as one run."""
+        if not self._tables:
+            return
+        rows = pa.concat_tables(self._tables)
+        self._tables, self._bytes = [], 0
+        keys = rows[self._key].to_numpy()
+        buckets = keys % self._buckets
+        order = np.lexsort((keys, buckets))
+        _write_run(self._new_file(), rows.take(order), np.searchsorted(buckets[order], np.arange(self._buckets + 1)))
+
+
+def _write_run(path: Path, rows: pa.Table, starts: np.ndarray) -> None:
+    per_batch = max(1, BATCH_BYTES * rows.num_rows // max(1, rows.nbytes))
+    slices: list[pa.RecordBatch] = []
+    bounds = [0]
+    for first, last in pairwise(starts):
+        slices.extend(rows.slice(first, last - first).combine_chunks().to_batches(max_chunksize=per_batch))
+        bounds.append(len(slices))
+    schema = rows.schema.with_metadata({BOUNDS: json.dumps(bounds)})
+    options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema, options=options) as writer:
+        for batch in slices:
+            writer.write_batch(batch)
+
+
+class _Cursor:
+    """Where a merge stands in one bucket's part of a run: the rows read and not yet given out, and their keys."""
+
+    def __init__(self, path: Path, place: int, bucket: int) -> None:
+        self._path = path
+        self._place = place
+        with _open_run(path) as reader:
+            bounds = json.loads(reader.schema.metadata[BOUNDS])
+        self._next, self._stop = bounds[bucket], bounds[bucket + 1]
+        self._rows: list[pa.Table] = []
+        self.keys = np.empty(0, np.int64)
+
+    @property
+    def more(self) -> bool:
+        return self._next < self._stop
+
+    def read(self, key: str, batches: int) -> None:
+        """Reads up to `batches` batches more."""
+        stop = min(self._stop, self._next + batches)
+        with _open_run(self._path) as reader:
+            found = pa.Table.from_batches([reader.get_batch(number) for number in range(self._next, stop)])
+        self._next = stop
+        place = pa.repeat(pa.scalar(self._place, pa.int32()), found.num_rows)
+        self._rows = [pa.concat_tables([*self._rows, found.append_column("place", place)])]
+        self.keys = self._rows[0][key].to_numpy()
+
+    def take_below(self, bound: int | None) -> pa.Table:
+        """Removes and returns the rows with a key below `bound` (None: all)."""
+        count = len(self.keys) if bound is None else int(np.searchsorted(self.keys, bound))
+        rows, self.keys = self._rows[0], self.keys[count:]
+        self._rows = [rows.slice(count)]
+        return rows.slice(0, count)
+
+
+@contextmanager
+def _open_run(path: Path) -> Generator[pa.ipc.RecordBatchFileReader]:
+    """Open only while it is read: a merge may have more runs than a process may have open files."""
+    with pa.OSFile(str(path)) as source:
+        yield pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(use_threads=False))
+
+
+def merge_runs(runs: Sequence[tuple[int, Path]], key: str, bucket: int) -> Iterator[pa.Table]:
+    """Yields the rows of one bucket in windows: keys ascend from window to window, and none is in two windows.
+
+    Inside a window, rows of equal key stand in the order of `runs`, then as they were written; other rows do not stand
+    in order.
+
+    Args:
+        runs: Runs with the number of the input they came from, which becomes the column `place`.
+        key: The column by which the runs are sorted.
+        bucket: Which bucket.
+    """
+    cursors = [cursor for place, path in runs if (cursor := _Cursor(path, place, bucket)).more]
+    batches = max(1, WINDOW_BATCHES // max(1, len(cursors)))
+    for cursor in cursors:
+        cursor.read(key, batches)
+    while cursors:
+        bound = min((int(cursor.keys[-1]) for cursor in cursors if cursor.more), default=None)
+        yield pa.concat_tables([cursor.take_below(bound) for cursor in cursors])
+        for cursor in cursors:
+            if cursor.more and cursor.keys[-1] == bound:
+                cursor.read(key, batches)
+        cursors = [cursor for cursor in cursors if len(cursor.keys)]

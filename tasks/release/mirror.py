@@ -1,0 +1,127 @@
+"""Finds the files of a release in a local mirror, and fingerprints them.
+
+What belongs here: the layout on disk, and the cache of hashes. What does not: reading records (`lines`), downloading.
+
+A dataset is a folder, `<releases>/<release>/<dataset>/<any file names>`, or a single file beside it, as in Semantic
+Scholar's official samples: `<releases>/<release>/<dataset>` with one of `SUFFIXES`. Hidden files do not count.
+"""
+
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import get_args
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from schemas.errors import ReleaseError
+from schemas.identifiers import DatasetName, ReleaseId
+from schemas.release import ReleaseDataset, SourceFile
+from tasks.store.dataset import sha256_file
+
+log = logging.getLogger(__name__)
+
+DATASETS: tuple[DatasetName, ...] = get_args(DatasetName)
+REQUIRED: tuple[DatasetName, ...] = ("papers", "abstracts", "citations")
+SUFFIXES = (".gz", ".jsonl.gz", ".json.gz", ".jsonl", ".json")
+
+
+class _Hashed(BaseModel):
+    """A file's hash, and what told it from other versions of itself when it was hashed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    size: int
+    mtime_ns: int
+    sha256: str
+
+
+_CACHE = TypeAdapter(dict[str, _Hashed])
+
+
+def list_releases(releases: Path) -> list[ReleaseId]:
+    """Names of the releases in a mirror, ascending: its folders that hold at least one dataset."""
+    if not releases.is_dir():
+        return []
+    return sorted(ReleaseId(folder.name) for folder in releases.iterdir() if any(_find(folder, d) for d in DATASETS))
+
+
+def open_release(releases: Path, release: str, fingerprints: Path) -> dict[DatasetName, ReleaseDataset]:
+    """Returns the datasets of one release with the sizes and hashes of their files.
+
+    Args:
+        releases: Folder with one folder a release.
+        release: Name of the release.
+        fingerprints: JSON file that keeps the hashes by path, size and time of change: a file is hashed once.
+
+    Returns:
+        `papers`, `abstracts`, `citations` and, when there are full texts, `s2orc_v2` or else `s2orc`.
+
+    Raises:
+        ReleaseError: There is no such release, a dataset is missing, or a file is empty or cannot be read.
+    """
+    known = list_releases(releases)
+    if release not in known:
+        raise ReleaseError(f"release {release!r} is not in {releases}; there: {', '.join(known) or 'none'}")
+    folder = releases / release
+    found: dict[DatasetName, list[Path]] = {dataset: files for dataset in DATASETS if (files := _find(folder, dataset))}
+    if missing := [dataset for dataset in REQUIRED if dataset not in found]:
+        raise ReleaseError(
+            f"release {release} in {releases}: no files of {', '.join(missing)} (found: {', '.join(found)}); "
+            "fetch them into a folder of that name"
+        )
+    if "s2orc_v2" in found and found.pop("s2orc", None):
+        log.warning("release %s holds s2orc and s2orc_v2: s2orc_v2 is read, s2orc is not", release)
+    hashed = _hash_files([path for files in found.values() for path in files], fingerprints)
+    return {
+        dataset: ReleaseDataset(
+            release=ReleaseId(release),
+            dataset=dataset,
+            directory=files[0].parent,
+            files=tuple(SourceFile(name=p.name, size=hashed[p].size, sha256=hashed[p].sha256) for p in files),
+        )
+        for dataset, files in found.items()
+    }
+
+
+def _find(folder: Path, dataset: DatasetName) -> list[Path]:
+    """The files of a dataset, sorted by name."""
+    inside = folder / dataset
+    if inside.is_dir():
+        return sorted(path for path in inside.iterdir() if path.is_file() and not path.name.startswith("."))
+    return [path for suffix in SUFFIXES if (path := folder / f"{dataset}{suffix}").is_file()][:1]
+
+
+def _hash_files(paths: list[Path], fingerprints: Path) -> dict[Path, _Hashed]:
+    cache = _load_cache(fingerprints)
+    with ThreadPoolExecutor() as pool:
+        hashed = dict(zip(paths, pool.map(lambda path: _hash_file(path, cache), paths), strict=True))
+    updated = cache | {str(path.absolute()): entry for path, entry in hashed.items()}
+    if updated != cache:
+        fingerprints.parent.mkdir(parents=True, exist_ok=True)
+        draft = fingerprints.with_name(f".{fingerprints.name}.tmp")
+        draft.write_bytes(_CACHE.dump_json(updated))
+        draft.replace(fingerprints)
+    return hashed
+
+
+def _load_cache(fingerprints: Path) -> dict[str, _Hashed]:
+    try:
+        return _CACHE.validate_json(fingerprints.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except ValidationError:
+        log.warning("%s is not readable as a cache of hashes: every file is hashed again", fingerprints)
+        return {}
+
+
+def _hash_file(path: Path, cache: dict[str, _Hashed]) -> _Hashed:
+    try:
+        stat = path.stat()
+        if not stat.st_size:
+            raise ReleaseError(f"{path}: is empty; fetch it again")
+        known = cache.get(str(path.absolute()))
+        if known and (known.size, known.mtime_ns) == (stat.st_size, stat.st_mtime_ns):
+            return known
+        return _Hashed(size=stat.st_size, mtime_ns=stat.st_mtime_ns, sha256=sha256_file(path))
+    except OSError as error:
+        raise ReleaseError(f"{path}: cannot be read ({error.strerror})") from error
