@@ -1,0 +1,57 @@
+"""The corpus in numbers, beside the paper's, and its Figure 4.
+
+What belongs here: what the `statistics` stage counted and drew. What does not: counting.
+"""
+
+from typing import Any
+
+from tasks.reports.blocks import Cell, FigureBlock, Section, TableBlock
+from tasks.reports.source import ReportSource
+
+FIGURES = {
+    "figure4a": "(a) Documents by field of study",
+    "figure4b": "(b) Surveys by field of study",
+    "figure4c": "(c) Surveys whose coverage is at least x",
+    "figure4d": "(d) Mind-maps: nodes by depth",
+}
+
+
+def sections(source: ReportSource) -> list[Section]:
+    """The sections on the corpus and on what was excluded from the topics."""
+    found = source.statistics
+    figures = tuple(FigureBlock(name, caption, _svg(source, name)) for name, caption in FIGURES.items())
+    return [
+        Section("Corpus", "The paper's checklist, ours beside it.", (_checklist(found), *figures)),
+        Section(
+            "From surveys to topics",
+            "How many accepted surveys became topics, and which of their references became relevant documents.",
+            (
+                _counts("topic_outcomes", "Accepted surveys by outcome", "Outcome", found["outcomes"]),
+                _counts(
+                    "references_dropped", "References that are not in the qrels", "Reason", found["dropped_references"]
+                ),
+                _counts("linking", "References of surveys by how they were linked", "Linked by", found["linking"]),
+                _counts("date_precision", "Papers by what is known of their date", "Precision", found["dates"]),
+            ),
+        ),
+    ]
+
+
+def _svg(source: ReportSource, name: str) -> str:
+    return source.datasets["statistics"].path(f"{name}.svg").read_text()
+
+
+def _checklist(found: dict[str, Any]) -> TableBlock:
+    rows = tuple((item["item"], item["ours"], item["paper"]) for item in found["checklist"])
+    return TableBlock(
+        "checklist",
+        "Numbers of the paper's sections 3 and 4",
+        ("Item", "This edition", "Paper"),
+        rows,
+        "The paper used the release of 6 February 2024; '-': not counted, or not said.",
+    )
+
+
+def _counts(name: str, caption: str, what: str, numbers: dict[str, int]) -> TableBlock:
+    rows: list[tuple[Cell, ...]] = sorted(numbers.items(), key=lambda item: (-item[1], item[0]))
+    return TableBlock(name, caption, (what, "Number"), tuple(rows))
