@@ -1,0 +1,56 @@
+"""DuckDB within limits: so much memory, then files in a folder of the stage's scratch.
+
+What belongs here: opening connections, taking rows out. What does not: any query.
+"""
+
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import duckdb
+import pyarrow as pa
+
+from tasks.store.workspace import Workspace
+
+BATCH = 8192
+"""Rows that leave a query at a time."""
+
+
+class Budget(NamedTuple):
+    """What one connection may take: memory in GiB, threads, and the folder where it spills the rest."""
+
+    memory_gib: float
+    threads: int
+    spill: Path
+
+
+def budget_of(work: Workspace[Any], connections: int = 1) -> Budget:
+    """A fair share of the stage's memory and processors for each of `connections` that are open at a time."""
+    return Budget(
+        work.resources.memory_gib / connections, max(1, work.processes // connections), work.scratch / "spill"
+    )
+
+
+@contextmanager
+def connect(budget: Budget, name: str) -> Generator[duckdb.DuckDBPyConnection]:
+    """An in-memory database that is closed at the end.
+
+    Args:
+        budget: Its limits.
+        name: Unlike that of any other connection open at a time with this budget: they must not share a spill folder.
+    """
+    settings: dict[str, str | bool | int | float | list[str]] = {
+        "memory_limit": f"{int(budget.memory_gib * 1024)}MiB",
+        "threads": budget.threads,
+        "temp_directory": str(budget.spill / name),
+        "preserve_insertion_order": False,
+        "autoinstall_known_extensions": False,
+    }
+    with duckdb.connect(config=settings) as connection:
+        yield connection
+
+
+def tables(rows: duckdb.DuckDBPyRelation) -> Iterator[pa.Table]:
+    """The rows of a query in its order, some thousands at a time."""
+    return (pa.Table.from_batches([batch]) for batch in rows.to_arrow_reader(BATCH))

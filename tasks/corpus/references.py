@@ -1,0 +1,105 @@
+"""Stage `references`: what accepted surveys cite, linked by two paths.
+
+What belongs here: the two paths and their merger. What does not: which references count for a topic (`topics`).
+
+Scale: bibliographies and the citations table are streamed once each against the ids of the accepted surveys (a hash
+table of some ten thousand integers); what is left, about a hundred rows a survey, is all that is grouped, joined and
+sorted.
+"""
+
+import duckdb
+
+from schemas.settings import Settings
+from schemas.tables.bibliography import BIBLIOGRAPHY
+from schemas.tables.references import REFERENCES
+from tasks.corpus.engine import budget_of, connect, tables
+from tasks.store.parquet import write_table
+from tasks.store.stage import stage
+from tasks.store.workspace import Workspace
+
+ENTRIES = """
+    CREATE TEMP TABLE entries AS
+    SELECT b.corpus_id AS survey_id, b.matched_corpus_id AS cited_id, b.mentions
+    FROM bibliography b SEMI JOIN accepted USING (corpus_id)
+"""
+EDGES = """
+    CREATE TEMP TABLE edges AS
+    SELECT c.citing_corpus_id AS survey_id, c.cited_corpus_id AS cited_id, c.is_influential
+    FROM citations c SEMI JOIN accepted ON c.citing_corpus_id = accepted.corpus_id
+"""
+MERGED = """
+    WITH by_bibliography AS (
+        SELECT survey_id, cited_id, count(*) AS entries, sum(mentions) AS mentions
+        FROM entries WHERE cited_id IS NOT NULL GROUP BY ALL
+    ), by_citations AS (
+        SELECT survey_id, cited_id, bool_or(is_influential) AS is_influential
+        FROM edges WHERE cited_id IS NOT NULL GROUP BY ALL
+    ), linked AS (
+        SELECT
+            *,
+            b.entries IS NOT NULL AS in_bibliography,
+            c.cited_id IS NOT NULL AS in_citations,
+        FROM by_bibliography b FULL JOIN by_citations c USING (survey_id, cited_id)
+    )
+    SELECT
+        survey_id, cited_id, coalesce(entries, 0)::INTEGER AS entries, mentions::INTEGER AS mentions,
+        in_bibliography, in_citations, is_influential,
+        CASE WHEN in_bibliography AND in_citations THEN 'both'
+             WHEN in_bibliography THEN 'bibliography_only'
+             ELSE 'citations_only' END AS linking
+    FROM linked
+    UNION ALL
+    SELECT survey_id, NULL, 1, mentions, false, false, NULL, 'unmatched' FROM entries WHERE cited_id IS NULL
+    UNION ALL
+    SELECT survey_id, NULL, 0, NULL, false, false, NULL, 'unmatched'
+    FROM edges ANTI JOIN entries USING (survey_id) WHERE cited_id IS NULL
+"""
+NOTES = """
+    SELECT
+        (SELECT count(*) FROM accepted) AS surveys,
+        count(DISTINCT survey_id) AS surveys_with_references,
+        count(DISTINCT survey_id) FILTER (entries > 0) AS surveys_with_bibliography,
+        count(DISTINCT survey_id) FILTER (in_citations) AS surveys_with_citations,
+        sum(entries) AS bibliography_entries,
+        count(*) FILTER (linking = 'both') AS both,
+        count(*) FILTER (linking = 'bibliography_only') AS bibliography_only,
+        count(*) FILTER (linking = 'citations_only') AS citations_only,
+        count(*) FILTER (linking = 'unmatched') AS unmatched
+    FROM merged
+"""
+
+
+class ReferenceSettings(Settings):
+    """Nothing to choose: both paths are always taken."""
+
+
+@stage("references", version=1, settings=ReferenceSettings)
+def references(work: Workspace[ReferenceSettings]) -> None:
+    """One row per paper that a survey cites, and one per entry or edge that leads to no paper.
+
+    Entries of one bibliography that are matched to the same paper are one row, with their number in `entries`. An edge
+    of the citations table without a cited paper is a row only where the survey has no bibliography: else it is one of
+    the bibliography's unmatched entries. Of contradicting flags of one pair, "influential" wins.
+
+    Source: spec e.2, step 3; section 3.2 of the ResearchArena paper.
+    """
+    for shard in work.pending(["part-00000"]):
+        with shard, connect(budget_of(work), shard.name) as db:
+            _open_inputs(work, db)
+            db.execute(ENTRIES)
+            db.execute(EDGES)
+            db.execute(f"CREATE TEMP TABLE merged AS {MERGED}")
+            rows = db.sql("FROM merged ORDER BY survey_id, cited_id NULLS LAST, entries, mentions")
+            path = shard.file("part-00000.parquet")
+            shard.counts.kept = write_table(path, REFERENCES, tables(rows))
+            shard.counts.read = shard.counts.kept
+            shard.counts.notes = dict(db.sql(NOTES).to_arrow_table().to_pylist()[0])
+
+
+def _open_inputs(work: Workspace[ReferenceSettings], db: duckdb.DuckDBPyConnection) -> None:
+    work.dataset("surveys").relation(db).filter("accepted").select("corpus_id").create("accepted")
+    work.dataset("citation_records").relation(db).create_view("citations")
+    if "full_texts" in work.inputs:
+        work.dataset("full_texts").relation(db, BIBLIOGRAPHY.name).create_view("bibliography")
+    else:
+        db.register("bibliography", BIBLIOGRAPHY.empty())

@@ -1,0 +1,186 @@
+"""Stage `statistics`: an edition in numbers, beside those of the paper, and its Figure 4.
+
+What belongs here: counting. What does not: drawing (`plots`), what a run scored (`tasks.stats`).
+
+Scale: papers and documents are only counted, in DuckDB; surveys, references and topics are of topic size, and so is the
+graph of surveys that cite each other, the one graph that is held in memory.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import duckdb
+import networkx as nx
+import orjson
+
+from schemas.settings import Settings
+from schemas.tables.dropped_references import DROPPED_REFERENCES
+from tasks.corpus.engine import budget_of, connect
+from tasks.corpus.plots import draw_complexity, draw_coverage, draw_fields
+from tasks.store.stage import stage
+from tasks.store.workspace import Shard, Workspace
+
+TOP = 5
+"""Fields of study that the paper shows."""
+
+COUNTS = """
+    SELECT count(*) AS papers, count(abstract) AS with_abstract, count(*) FILTER (has_full_text) AS with_full_text,
+        (SELECT count(*) FROM documents) AS documents,
+        (SELECT count(*) FROM surveys) AS candidates,
+        (SELECT count(*) FROM surveys WHERE accepted) AS accepted
+    FROM papers
+"""
+GROUPS = "SELECT {column}, count(*) FROM {source} GROUP BY ALL ORDER BY count(*) DESC, {column}"
+FILTERED = "CREATE VIEW filtered AS FROM topics WHERE outcome NOT IN ('no_references', 'none_accessible')"
+"""Surveys after the paper's two filters: the base of its 7,952 and of its 17.18 %."""
+
+PER_TOPIC = """
+    SELECT sum({column})::BIGINT AS total, min({column}) AS least, median({column}) AS median, avg({column}) AS mean,
+        max({column}) AS most
+    FROM topics WHERE outcome = 'kept'
+"""
+CITING_SURVEYS = """
+    WITH accepted AS (SELECT corpus_id FROM surveys WHERE accepted)
+    SELECT survey_id, cited_id FROM refs SEMI JOIN accepted ON refs.cited_id = accepted.corpus_id
+"""
+
+
+class StatisticsSettings(Settings):
+    """Nothing to choose."""
+
+
+class CheckItem(NamedTuple):
+    """A number of this edition beside the paper's; None where one of the two has none. Shares are in [0, 1]."""
+
+    item: str
+    ours: float | None
+    paper: float | None
+
+
+@stage("statistics", version=1, settings=StatisticsSettings)
+def statistics(work: Workspace[StatisticsSettings]) -> None:
+    """`statistics.json` and `figure4a.svg` to `figure4d.svg`.
+
+    Deviates: the graph of surveys that cite each other is ours. Nothing in the pipeline walks along citations, so a
+    cycle of them is a number here and changes nothing else.
+
+    Source: spec e.1, e.4; section 4 and Figure 4 of the ResearchArena paper.
+    """
+    for shard in work.pending(["statistics"]):
+        with shard, connect(budget_of(work), shard.name) as db:
+            for name in ("papers", "documents", "surveys", "topics"):
+                work.dataset(name).relation(db).create_view(name)
+            work.dataset("references").relation(db).create_view("refs")
+            work.dataset("topics").relation(db, DROPPED_REFERENCES.name).create_view("dropped")
+            db.execute(FILTERED)
+            coverages = _coverages(db)
+            found = _describe(db, coverages)
+            shard.file("statistics.json").write_bytes(orjson.dumps(found, option=orjson.OPT_INDENT_2))
+            _draw(shard, found, coverages)
+
+
+def _describe(db: duckdb.DuckDBPyConnection, coverages: dict[str, list[float]]) -> dict[str, Any]:
+    """All numbers of the edition."""
+    overall = [row[0] for row in db.sql("SELECT coverage FROM filtered").fetchall()]
+    found: dict[str, Any] = {
+        "counts": _row(db, COUNTS),
+        "dates": _groups(db, "date_precision", "papers"),
+        "fields_of_study": {source: _fields(db, source) for source in ("documents", "surveys")},
+        "outcomes": _groups(db, "outcome", "topics"),
+        "linking": _groups(db, "linking", "refs"),
+        "dropped_references": _groups(db, "reason", "dropped"),
+        "coverage": {
+            "surveys": len(overall),
+            "at_least_half": _share_at_half(overall),
+            "by_field": {
+                field: {"surveys": len(values), "at_least_half": _share_at_half(values)}
+                for field, values in coverages.items()
+            },
+        },
+        "relevant": _row(db, PER_TOPIC.format(column="relevant")),
+        "influential": _row(db, PER_TOPIC.format(column="influential")),
+        "survey_graph": describe_graph(db.sql(CITING_SURVEYS).fetchall()),
+    }
+    return {"checklist": [item._asdict() for item in _checklist(found)], **found}
+
+
+def describe_graph(citations: Iterable[tuple[int, int]]) -> dict[str, float]:
+    """Shape of the graph of surveys that cite each other.
+
+    Args:
+        citations: (citing, cited) pairs; cycles and papers that cite themselves may be among them.
+    """
+    graph: nx.DiGraph[Any] = nx.DiGraph(citations)
+    connected = [len(part) for part in nx.weakly_connected_components(graph)]
+    cyclic = [part for part in nx.strongly_connected_components(graph) if len(part) > 1]
+    return {
+        "surveys": len(graph),
+        "citations": graph.number_of_edges(),
+        "density": nx.density(graph),
+        "components": len(connected),
+        "largest_component": max(connected, default=0),
+        "self_citations": nx.number_of_selfloops(graph),
+        "cycles": len(cyclic),
+        "surveys_in_cycles": sum(map(len, cyclic)),
+    }
+
+
+def _checklist(found: dict[str, Any]) -> list[CheckItem]:
+    counts, outcomes = found["counts"], found["outcomes"]
+    papers, candidates, accepted = counts["papers"], counts["candidates"], counts["accepted"]
+    return [
+        CheckItem("papers", papers, 81_100_000),
+        CheckItem("documents (the corpus)", counts["documents"], 12_000_000),
+        CheckItem("documents, share of papers", counts["documents"] / papers if papers else None, 0.148),
+        CheckItem("titles with 'survey'", candidates, None),
+        CheckItem("rejected by the selector, share", 1 - accepted / candidates if candidates else None, 0.85),
+        CheckItem("accepted by the selector", accepted, 9_993),
+        CheckItem("dropped: no references", outcomes.get("no_references", 0), 406),
+        CheckItem("dropped: no reference accessible", outcomes.get("none_accessible", 0), 1_635),
+        CheckItem("surveys", found["coverage"]["surveys"], 7_952),
+        CheckItem("dropped: no publication date", outcomes.get("no_date", 0), None),
+        CheckItem("dropped: no reference left by the leakage rules", outcomes.get("none_left", 0), None),
+        CheckItem("topics", outcomes.get("kept", 0), None),
+        CheckItem("surveys with half of the references or more, share", found["coverage"]["at_least_half"], 0.1718),
+        CheckItem("mind-maps", 0, 1_884),
+        CheckItem("nodes per level of mind-maps, slope", None, 2.04),
+        CheckItem("surveys right by manual check, share (23 of 25)", None, 0.92),
+        CheckItem("mind-maps rightly extracted by manual check, share (20 of 25)", None, 0.80),
+        CheckItem("mind-maps relevant by manual check, share (15 of 25)", None, 0.60),
+    ]
+
+
+def _row(db: duckdb.DuckDBPyConnection, query: str) -> dict[str, Any]:
+    return db.sql(query).to_arrow_table().to_pylist()[0]
+
+
+def _groups(db: duckdb.DuckDBPyConnection, column: str, source: str) -> dict[str, int]:
+    return dict(db.sql(GROUPS.format(column=column, source=source)).fetchall())
+
+
+def _fields(db: duckdb.DuckDBPyConnection, source: str) -> dict[str, int]:
+    """Papers by field of study, most frequent first; a paper with several counts in each."""
+    relation = "filtered" if source == "surveys" else source
+    return _groups(db, "field", f"(SELECT unnest(fields_of_study) AS field FROM {relation})")
+
+
+def _coverages(db: duckdb.DuckDBPyConnection) -> dict[str, list[float]]:
+    """Ascending coverage of the surveys after the filters, by their most frequent fields of study."""
+    rows = "SELECT unnest(fields_of_study) AS field, coverage FROM filtered"
+    found: dict[str, list[float]] = {field: [] for field in list(_fields(db, "surveys"))[:TOP]}
+    for field, coverage in db.sql(f"FROM ({rows}) ORDER BY field, coverage").fetchall():
+        if field in found:
+            found[field].append(coverage)
+    return found
+
+
+def _share_at_half(coverages: Sequence[float]) -> float | None:
+    return sum(value >= 0.5 for value in coverages) / len(coverages) if coverages else None
+
+
+def _draw(shard: Shard, found: dict[str, Any], coverages: dict[str, list[float]]) -> None:
+    for letter, source in (("a", "documents"), ("b", "surveys")):
+        top = dict(list(found["fields_of_study"][source].items())[:TOP])
+        draw_fields(shard.file(f"figure4{letter}.svg"), f"({letter}) {source.capitalize()} by field of study", top)
+    draw_coverage(shard.file("figure4c.svg"), coverages, found["coverage"]["at_least_half"])
+    draw_complexity(shard.file("figure4d.svg"), shapes=())
