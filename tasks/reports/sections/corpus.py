@@ -5,7 +5,7 @@ What belongs here: what the `statistics` stage counted and drew. What does not: 
 
 from typing import Any
 
-from tasks.reports.blocks import Cell, FigureBlock, Section, TableBlock
+from tasks.reports.blocks import FigureBlock, Section, TableBlock
 from tasks.reports.source import ReportSource
 
 FIGURES = {
@@ -53,5 +53,5 @@ def _checklist(found: dict[str, Any]) -> TableBlock:
 
 
 def _counts(name: str, caption: str, what: str, numbers: dict[str, int]) -> TableBlock:
-    rows: list[tuple[Cell, ...]] = sorted(numbers.items(), key=lambda item: (-item[1], item[0]))
-    return TableBlock(name, caption, (what, "Number"), tuple(rows))
+    rows = tuple(sorted(numbers.items(), key=lambda item: (-item[1], item[0])))
+    return TableBlock(name, caption, (what, "Number"), rows)
