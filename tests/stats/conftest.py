@@ -12,7 +12,9 @@ from schemas.identifiers import StageName
 from schemas.manifest import Ref
 from schemas.settings import Settings
 from schemas.table import Table
+from schemas.tables.documents import DOCUMENTS
 from schemas.tables.qrels import QRELS
+from schemas.tables.surveys import SURVEYS
 from schemas.tables.topics import TOPICS
 from tasks.store.parquet import write_table
 from tasks.store.stage import Stage
@@ -73,3 +75,34 @@ def publish_topics(store: Store, topics: Rows, qrels: Mapping[int, Mapping[int, 
         for document, relevance in documents.items()
     ]
     return publish(store, "topics", {"part": (TOPICS, topics), "qrels": (QRELS, judged)})
+
+
+def publish_documents(store: Store, texts: Mapping[int, tuple[str, str | None]], late: Iterable[int] = ()) -> Ref:
+    """Documents (title, abstract) by id, published 2019-01-01; those in `late` on 2020-01-01, the topics' horizon."""
+    rows = [
+        {
+            "corpus_id": corpus_id,
+            "title": title,
+            "abstract": abstract,
+            "date": date(2020 if corpus_id in late else 2019, 1, 1),
+            "fields_of_study": [],
+        }
+        for corpus_id, (title, abstract) in sorted(texts.items())
+    ]
+    return publish(store, "documents", {"part": (DOCUMENTS, rows)})
+
+
+def publish_surveys(store: Store, accepted: Iterable[int]) -> Ref:
+    rows = [
+        {
+            "corpus_id": corpus_id,
+            "title": "A Survey",
+            "accepted": True,
+            "reason": "title",
+            "selector": "rules",
+            "model": None,
+            "prompt_id": None,
+        }
+        for corpus_id in sorted(accepted)
+    ]
+    return publish(store, "surveys", {"part": (SURVEYS, rows)})

@@ -1,0 +1,149 @@
+"""The `run` stage: a system answers every topic; its run, its searches and its outcomes are written.
+
+What belongs here: shards of topics, tables. What does not: what makes an answer valid (`systems`), opening indexes
+(`library`), any system (`tasks/baselines`).
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from schemas.errors import StageFailed
+from schemas.settings import Resources, RetrieverName
+from schemas.tables.runs import OUTCOMES, RUNS, SEARCHES
+from schemas.topic import Topic
+from tasks.retrieval.system import Kit, System, find_baseline
+from tasks.stats.library import PARTS, Library, open_library
+from tasks.stats.systems import Answer, SystemSettings, answer_topic
+from tasks.stats.topics import evaluated_topics
+from tasks.store.dataset import Dataset
+from tasks.store.parquet import write_table
+from tasks.store.stage import stage
+from tasks.store.workspace import Shard, Workspace
+
+__all__ = ["SystemSettings", "run"]
+
+Row = dict[str, Any]
+Folders = tuple[tuple[str, Path], ...]
+"""Folder of each input dataset by its name."""
+
+SHARD_TOPICS = 16
+"""Topics of a shard: what a killed run answers again at most."""
+
+
+class _Group(NamedTuple):
+    """Topics of one shard, and what a worker process needs to open its library; folders by input name."""
+
+    topics: tuple[Topic, ...]
+    settings: SystemSettings
+    folders: Folders
+
+
+@stage("run", version=1, settings=SystemSettings)
+def run(work: Workspace[SystemSettings]) -> None:
+    """Writes RUNS and, as side tables, SEARCHES and OUTCOMES; a shard holds 16 topics.
+
+    Inputs: `topics`, `documents`, `surveys`, and what the retriever needs of `bm25`, `embeddings`, `ann`.
+
+    Without embeddings, shards run in worker processes, which share the index on disk; with them, one after the other
+    in this process, which alone holds the vectors.
+
+    Raises:
+        StageFailed: The registered baseline has another version than the settings say, or an input is lacking.
+    """
+    settings = work.settings
+    _system(settings)
+    _require_inputs(work)
+    folders = tuple((name, work.dataset(name).folder) for name in sorted(work.inputs) if name != "topics")
+    rows = evaluated_topics(work.dataset("topics"), settings.limit_topics)
+    topics = [Topic(*row) for row in rows.select("topic_id", "title", "horizon").iter_rows()]
+    groups = {
+        f"{number:05d}": _Group(tuple(topics[start : start + SHARD_TOPICS]), settings, folders)
+        for number, start in enumerate(range(0, max(len(topics), 1), SHARD_TOPICS))
+    }
+    if "embeddings" not in work.inputs:
+        work.map_shards(_answer_group, groups)
+        return
+    library = _open(settings.retriever, folders, work.resources)
+    for shard in work.pending(list(groups)):
+        with shard:
+            _write_group(shard, groups[shard.name], library)
+
+
+def _system(settings: SystemSettings) -> System:
+    baseline = find_baseline(settings.baseline)
+    if baseline.version != settings.baseline_version:
+        raise StageFailed(
+            f"stage run: baseline {settings.baseline} has version {baseline.version}, the settings say "
+            f"{settings.baseline_version}; plan the run again with the installed version"
+        )
+    return baseline.system
+
+
+def _require_inputs(work: Workspace[SystemSettings]) -> None:
+    needed = {"topics", "documents", "surveys", *PARTS[work.settings.retriever]}
+    if lacking := needed - set(work.inputs):
+        raise StageFailed(
+            f"stage run: {work.settings.tag} searches with {work.settings.retriever} and lacks "
+            f"{', '.join(sorted(lacking))}; build the index of field {work.settings.field} first"
+        )
+
+
+def _open(retriever: RetrieverName, folders: Folders, resources: Resources) -> Library:
+    return open_library(retriever, {name: Dataset(folder) for name, folder in folders}, resources)
+
+
+@lru_cache(maxsize=1)
+def _open_once(retriever: RetrieverName, folders: Folders) -> Library:
+    """The library of a worker process; it holds no embeddings, so nothing about the machine matters."""
+    return _open(retriever, folders, Resources())
+
+
+def _answer_group(shard: Shard, group: _Group) -> None:
+    _write_group(shard, group, _open_once(group.settings.retriever, group.folders))
+
+
+def _write_group(shard: Shard, group: _Group, library: Library) -> None:
+    system = _system(group.settings)
+    hits: list[Row] = []
+    searches: list[Row] = []
+    outcomes: list[Row] = []
+    for topic in group.topics:
+        desk = library.desk(topic)
+        answer = answer_topic(system, topic, Kit(desk, group.settings.cutoff, group.settings.seed))
+        hits += _run_rows(topic, answer, group.settings.tag)
+        searches += [search._asdict() for search in desk.searches]
+        outcomes.append(
+            {
+                "topic_id": topic.topic_id,
+                "outcome": answer.outcome,
+                "note": answer.note,
+                "fallback": answer.fallback,
+            }
+        )
+        _count(shard, answer)
+    for prefix, table, rows in (
+        ("part", RUNS, hits),
+        ("searches", SEARCHES, searches),
+        ("outcomes", OUTCOMES, outcomes),
+    ):
+        write_table(shard.file(f"{prefix}-{shard.name}.parquet"), table, pa.Table.from_pylist(rows, table.arrow))
+
+
+def _run_rows(topic: Topic, answer: Answer, tag: str) -> Iterator[Row]:
+    for rank, (corpus_id, score) in enumerate(answer.hits, 1):
+        yield {"topic_id": topic.topic_id, "corpus_id": corpus_id, "rank": rank, "score": score, "tag": tag}
+
+
+def _count(shard: Shard, answer: Answer) -> None:
+    counts = shard.counts
+    counts.read += 1
+    if answer.outcome == "scored":
+        counts.kept += 1
+    elif answer.outcome == "failed":
+        counts.failed += 1
+    else:
+        counts.dropped[answer.outcome] = counts.dropped.get(answer.outcome, 0) + 1
