@@ -1,0 +1,203 @@
+"""Evaluators that ask a model for a verdict on free-text answers.
+
+What belongs here: the judged group, asking, and reading a verdict. What does not: the prompts' text (prompts/), and
+what a judge is (the caller brings one, which passes every call through the door to models).
+"""
+
+import re
+import reprlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import cast
+
+from schemas.errors import BadInput
+from tasks.paperqa.evaluators.prompts import fill_prompt
+from tasks.paperqa.evaluators.registry import (
+    Flag,
+    Integer,
+    Judge,
+    Number,
+    Options,
+    Text,
+    Texts,
+    Violation,
+    evaluator,
+)
+
+_FENCE = re.compile("`{3,}")
+_ANY_ORDER = "Their order does not matter."
+_THIS_ORDER = "They must come in the order in which they are listed."
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgedOptions(Options):
+    """What every judged evaluator takes: the question, and the model that judges."""
+
+    question: Text
+    llm_model: Text = "gpt-4o-mini"
+    temperature: Number = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReferenceAnswer(JudgedOptions):
+    """Options of `eval_reference_answer_with_llm`."""
+
+    reference_answer: Text
+
+    def own_answer(self) -> object:
+        """The reference answer."""
+        return self.reference_answer
+
+
+@dataclass(frozen=True, kw_only=True)
+class CandidateAnswers(JudgedOptions):
+    """Options of `eval_candidate_reference_answer_with_llm`."""
+
+    candidate_reference_answers: Texts
+
+    def own_answer(self) -> object:
+        """The first candidate."""
+        return next(iter(self.candidate_reference_answers), None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoringPoints(JudgedOptions):
+    """Options of `eval_scoring_points_with_llm`."""
+
+    scoring_points: Texts
+    ignore_order: Flag = True
+
+    def own_answer(self) -> object:
+        """All points, one a line."""
+        return "\n".join(self.scoring_points)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartialScoringPoints(JudgedOptions):
+    """Options of `eval_partial_scoring_points_with_llm`."""
+
+    scoring_points: Texts
+    count: Integer = 1
+
+    def violations(self) -> Iterator[Violation]:
+        """The count must lie between 0 and the number of points, both excluded."""
+        points = len(self.scoring_points) if isinstance(self.scoring_points, list) else 1
+        if not isinstance(self.count, int) or not 0 < self.count < points:
+            message = f"count is {self.count}, it must be above 0 and below the number of points, {points}"
+            yield Violation("V8", "count", message)
+
+    def own_answer(self) -> object:
+        """All points, one a line."""
+        return "\n".join(self.scoring_points)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReferenceAndPoints(ScoringPoints):
+    """Options of `eval_reference_answer_and_scoring_points_with_llm`."""
+
+    reference_answer: Text
+
+
+@evaluator("eval_reference_answer_with_llm", "judged", ReferenceAnswer)
+def reference_answer(answer: object, options: ReferenceAnswer, judge: Judge | None) -> bool:
+    """Whether the judge finds the answer to mean what the reference means."""
+    return ask_verdict("reference_answer", answer, options, judge, reference=options.reference_answer)
+
+
+@evaluator("eval_candidate_reference_answer_with_llm", "judged", CandidateAnswers)
+def candidate_answers(answer: object, options: CandidateAnswers, judge: Judge | None) -> bool:
+    """Whether the judge finds the answer to mean what one of the candidates means."""
+    candidates = stripped_texts(options.candidate_reference_answers)
+    numbered = "\n".join(f"{i}. {text}" for i, text in enumerate(candidates, start=1))
+    return ask_verdict("candidate_answers", answer, options, judge, candidates=numbered, number=str(len(candidates)))
+
+
+@evaluator("eval_scoring_points_with_llm", "judged", ScoringPoints)
+def scoring_points(answer: object, options: ScoringPoints, judge: Judge | None) -> bool:
+    """Whether the judge finds every point in the answer."""
+    return ask_verdict("scoring_points", answer, options, judge, **_points_material(options))
+
+
+@evaluator("eval_partial_scoring_points_with_llm", "judged", PartialScoringPoints)
+def partial_scoring_points(answer: object, options: PartialScoringPoints, judge: Judge | None) -> bool:
+    """Whether the judge finds at least `count` of the points in the answer."""
+    points = stripped_texts(options.scoring_points)
+    material = {"points": bulleted(points), "number": str(len(points)), "count": str(options.count)}
+    return ask_verdict("partial_scoring_points", answer, options, judge, **material)
+
+
+@evaluator("eval_reference_answer_and_scoring_points_with_llm", "judged", ReferenceAndPoints)
+def reference_answer_and_scoring_points(answer: object, options: ReferenceAndPoints, judge: Judge | None) -> bool:
+    """Whether the judge finds the reference's meaning and every point in the answer."""
+    material = _points_material(options) | {"reference": options.reference_answer}
+    return ask_verdict("reference_answer_and_scoring_points", answer, options, judge, **material)
+
+
+def ask_verdict(name: str, answer: object, options: JudgedOptions, judge: Judge | None, **material: str) -> bool:
+    """One call to the judge, whatever the answer is, and the verdict that its reply holds.
+
+    Args:
+        name: Prompt file that holds the task.
+        answer: Inserted word for word.
+        options: Question, model and temperature.
+        judge: Who is asked.
+        material: What else the prompt shows.
+
+    Raises:
+        BadInput: There is no judge.
+    """
+    prompt = fill_prompt(name, frame="verdict", answer=str(answer), question=options.question, **material)
+    return parse_verdict(ask(judge, prompt.system, prompt.user, options))
+
+
+def ask(judge: Judge | None, system: str, user: str, options: JudgedOptions) -> str:
+    """The judge's reply.
+
+    Raises:
+        BadInput: There is no judge.
+    """
+    if judge is None:
+        raise BadInput("this evaluator asks a model, and no judge was given: pass one")
+    return judge(system, user, options.llm_model, options.temperature)
+
+
+def parse_verdict(reply: str) -> bool:
+    """Whether a judge's reply says true: its last fenced block of the demanded form holds that word alone.
+
+    The demanded form has the tag `txt` or none, and whitespace inside both fences. A reply that opens a block of
+    another form before its verdict has not kept to it and counts as false, as everything unreadable does.
+    """
+    blocks = [block.removeprefix("txt") for block in _FENCE.split(reply)[1:-1:2]]
+    demanded = [len(body) > 1 and body[0].isspace() and body[-1].isspace() for body in blocks]
+    if True not in demanded:
+        return False
+    last = len(demanded) - 1 - demanded[::-1].index(True)
+    return all(demanded[:last]) and blocks[last].strip().lower() == "true"
+
+
+def stripped_texts(items: object) -> list[str]:
+    """The items of a list of texts, outer whitespace removed; a text alone is a list of one.
+
+    Raises:
+        BadInput: It is not a list of texts.
+    """
+    listed = cast("list[object]", items) if isinstance(items, list) else [items]
+    texts = [item.strip() for item in listed if isinstance(item, str)]
+    if len(texts) != len(listed):
+        raise BadInput(f"a list of strings is needed, not {reprlib.repr(items)}")
+    return texts
+
+
+def bulleted(texts: list[str]) -> str:
+    """One `- text` a line."""
+    return "\n".join(f"- {text}" for text in texts)
+
+
+def order_rule(ignore_order: object) -> str:
+    """The sentence that tells a judge whether order matters."""
+    return _ANY_ORDER if ignore_order else _THIS_ORDER
+
+
+def _points_material(options: ScoringPoints) -> dict[str, str]:
+    points = stripped_texts(options.scoring_points)
+    return {"points": bulleted(points), "number": str(len(points)), "order": order_rule(options.ignore_order)}

@@ -1,0 +1,49 @@
+"""What a judge is sent: prompts kept as files, filled with foreign text that cannot step out of its place.
+
+What belongs here: reading and filling `prompts/*.md`. What does not: what the prompts ask, how replies are read.
+A file holds the system message and the user message, divided by a line of three dashes.
+"""
+
+import hashlib
+from functools import cache
+from pathlib import Path
+from string import Template
+from typing import NamedTuple
+
+_FOLDER = Path(__file__).with_name("prompts")
+
+
+class Prompt(NamedTuple):
+    """The two messages of a request."""
+
+    system: str
+    user: str
+
+
+def fill_prompt(name: str, /, frame: str | None = None, **material: str) -> Prompt:
+    """The prompt of that name with the material in its places, word for word.
+
+    The tags around each piece end in a mark that is a hash of all material: no text can hold its own closing tag, and
+    equal material gives an equal request.
+
+    Args:
+        name: File in `prompts/`, without ending.
+        frame: File whose `$task` is replaced by the system message.
+        material: What stands for each `$name`.
+    """
+    joined = "\0".join(f"{key}\0{value}" for key, value in sorted(material.items()))
+    mark = hashlib.sha256(joined.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    system, user = _templates(name, frame)
+    return Prompt(system.substitute(material, mark=mark), user.substitute(material, mark=mark))
+
+
+@cache
+def _templates(name: str, frame: str | None) -> tuple[Template, Template]:
+    system, user = f"\n{_read(name)}".split("\n---\n")
+    if frame is not None:
+        system = _read(frame).replace("$task", system.strip())
+    return Template(system.strip()), Template(user.strip())
+
+
+def _read(name: str) -> str:
+    return (_FOLDER / f"{name}.md").read_text(encoding="utf-8")
