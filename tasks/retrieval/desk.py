@@ -213,14 +213,8 @@ class ResearchDesk:
         Raises:
             BadInput: A document that the topic may not see, or that does not exist.
         """
-        catalogue = self._allowed.catalogue
         asked = np.asarray(ids, np.int64)
-        rows = catalogue.rows(asked)
-        known = rows < len(catalogue.ids)
-        known[known] = catalogue.ids[rows[known]] == asked[known]
-        if not known.all():
-            raise BadInput(f"topic {self.topic.topic_id}: document {asked[~known][0]} is not in the corpus")
-        verdicts = self._allowed.judge(rows)
+        verdicts = self._allowed.judge(self._allowed.catalogue.rows(asked))
         if not verdicts.kept.all():
             refused = int(np.flatnonzero(~verdicts.kept)[0])
             reason = next(name for name in ("itself", "survey", "late") if getattr(verdicts, name)[refused])

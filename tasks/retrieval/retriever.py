@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from schemas.errors import BadInput
 from schemas.topic import Hit, Topic
 
 NEVER = np.iinfo(np.int32).max
@@ -50,8 +51,17 @@ class Catalogue:
     surveys: NDArray[np.bool_]
 
     def rows(self, ids: NDArray[np.int64]) -> NDArray[np.intp]:
-        """Positions of `ids`, all of which must be in the catalogue."""
-        return np.searchsorted(self.ids, ids)
+        """Positions of `ids`.
+
+        Raises:
+            BadInput: An id is not in the catalogue.
+        """
+        rows = np.searchsorted(self.ids, ids)
+        known = rows < len(self.ids)
+        known[known] = self.ids[rows[known]] == ids[known]
+        if not known.all():
+            raise BadInput(f"document {ids[~known][0]}: not in the corpus of {len(self.ids)} documents")
+        return rows
 
 
 class Verdicts(NamedTuple):

@@ -1,0 +1,202 @@
+"""Embeddings of one field of the documents: the stage that makes them, and reading them back.
+
+What belongs here: which texts are encoded, where vectors lie, taking them from earlier datasets. What does not:
+running a model (`encoder`), searching (`dense`).
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from schemas.errors import BadInput
+from schemas.identifiers import Field
+from schemas.settings import EncoderSettings, Settings
+from schemas.tables.embeddings import embeddings_table
+from tasks.index.encoder import Device, Encoder
+from tasks.index.fields import Bucket, FieldText, field_buckets, field_texts
+from tasks.store.dataset import Dataset
+from tasks.store.parquet import TableWriter
+from tasks.store.stage import stage
+from tasks.store.workspace import Progress, Shard, Workspace
+
+DESCRIPTION = "encoder.json"
+CHUNK = 4096
+"""Texts that are in memory, and sorted by length, together."""
+
+
+class EmbeddingSettings(Settings):
+    """What is encoded, and with which model."""
+
+    field: Field
+    encoder: EncoderSettings = EncoderSettings()
+
+
+@stage("embeddings", version=1, settings=EmbeddingSettings)
+def embeddings(work: Workspace[EmbeddingSettings]) -> None:
+    """Encodes a field of all documents; a shard per bucket, rows ascending by corpus_id.
+
+    Inputs: `documents`; `full_texts` when the field is `text`. Output: the embeddings, and `encoder.json`, which says
+    what made them down to the digest of the weights.
+
+    Vectors are normalised in float32 (norm 1 within 1e-6) and stored in float16, after which the norm is 1 within
+    1e-3; whoever reads them normalises again. A text that an earlier dataset of the same encoder holds is not encoded
+    again (`counts.notes`: `encoded`, `reused`). Equal bytes are given for equal texts on the same device with the same
+    batch size; elsewhere components differ by rounding, below 1e-3.
+    """
+    encoder = Encoder(work.settings.encoder, work.resources.device, work.resources.batch_size)
+    description = _describe(encoder)
+    known = KnownVectors([dataset for dataset in work.earlier if _stored_description(dataset) == description])
+    buckets = field_buckets(work, work.settings.field)
+    for shard in work.pending([f"{number:05d}" for number in range(len(buckets))] + ["encoder"]):
+        with shard:
+            if shard.name == "encoder":
+                shard.file(DESCRIPTION).write_text(json.dumps(description, indent=1))
+            else:
+                _embed_bucket(work, shard, buckets[int(shard.name)], encoder, known)
+
+
+def open_encoder(dataset: Dataset, device: Device = "auto", batch_size: int = 64) -> Encoder:
+    """The encoder that made a dataset of stage `embeddings`, for encoding queries.
+
+    Raises:
+        MissingDependency: The model or its library is not there.
+        BadInput: The model of that name has other weights or another limit now: its queries would not fit the
+            documents' vectors.
+    """
+    encoder = Encoder(EncoderSettings.model_validate(dataset.manifest.parameters["encoder"]), device, batch_size)
+    stored, found = _stored_description(dataset), _describe(encoder)
+    if stored != found:
+        raise BadInput(
+            f"embeddings {dataset.ref.key}: made with {stored}, the encoder is now {found}; "
+            "restore the model, or rebuild stage embeddings with force"
+        )
+    return encoder
+
+
+def vector_rows(column: pa.ChunkedArray) -> NDArray[np.float16]:
+    """A column of vectors as `(n, dim) float16`."""
+    return np.concatenate(
+        [np.empty((0, column.type.list_size), np.float16)]
+        + [chunk.flatten().to_numpy().reshape(-1, column.type.list_size) for chunk in column.chunks]
+    )
+
+
+class KnownVectors:
+    """Vectors of earlier datasets by the digest of their text; 16 bytes a vector in memory.
+
+    Args:
+        datasets: Datasets of stage `embeddings` made by one encoder; of equal texts the first one's vector is taken.
+    """
+
+    def __init__(self, datasets: Sequence[Dataset]) -> None:
+        self._files = [pq.ParquetFile(path) for dataset in datasets for path in dataset.files()]
+        keys, places = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
+        for number, file in enumerate(self._files):
+            keys.append(_prefixes(file.read(columns=["text_digest"])["text_digest"]))
+            places.append(np.arange(len(keys[-1])) + (number << 32))
+        self._keys, first = np.unique(np.concatenate(keys), return_index=True)
+        self._places = np.concatenate(places)[first]
+        self._row_group = lru_cache(maxsize=2)(self._read_row_group)
+
+    def find(self, digests: Sequence[bytes]) -> dict[int, NDArray[np.float16]]:
+        """Vectors of those texts that are known, by their position in `digests`."""
+        wanted = np.frombuffer(b"".join(digests), "<u8")[::2]
+        at = np.minimum(np.searchsorted(self._keys, wanted), max(len(self._keys) - 1, 0))
+        if not len(self._keys):
+            return {}
+        found: dict[int, NDArray[np.float16]] = {}
+        for position in np.flatnonzero(self._keys[at] == wanted).tolist():
+            place = int(self._places[at[position]])
+            digest, vector = self._row(place >> 32, place & 0xFFFFFFFF)
+            if digest == digests[position]:
+                found[position] = vector
+        return found
+
+    def _row(self, file: int, row: int) -> tuple[bytes, NDArray[np.float16]]:
+        metadata = self._files[file].metadata
+        group = 0
+        while row >= metadata.row_group(group).num_rows:
+            row -= metadata.row_group(group).num_rows
+            group += 1
+        digests, vectors = self._row_group(file, group)
+        return digests[row].as_py(), vectors[row]
+
+    def _read_row_group(self, file: int, group: int) -> tuple[pa.ChunkedArray, NDArray[np.float16]]:
+        table = self._files[file].read_row_group(group, columns=["text_digest", "vector"])
+        return table["text_digest"], vector_rows(table["vector"])
+
+
+def _prefixes(digests: pa.ChunkedArray) -> NDArray[np.uint64]:
+    """The first eight bytes of each digest."""
+    chunks = [np.frombuffer(chunk.buffers()[1], "<u8")[::2][chunk.offset :][: len(chunk)] for chunk in digests.chunks]
+    return np.concatenate([np.empty(0, np.uint64), *chunks])
+
+
+def _describe(encoder: Encoder) -> dict[str, Any]:
+    return {
+        "model": encoder.settings.model,
+        "dimensions": encoder.dimensions,
+        "max_tokens": encoder.max_tokens,
+        "weights": encoder.weights_digest(),
+    }
+
+
+def _stored_description(dataset: Dataset) -> dict[str, Any]:
+    return json.loads(dataset.path(DESCRIPTION).read_bytes())
+
+
+def _embed_bucket(
+    work: Workspace[EmbeddingSettings], shard: Shard, bucket: Bucket, encoder: Encoder, known: KnownVectors
+) -> None:
+    """Encodes one bucket, a chunk at a time."""
+    table = embeddings_table(encoder.dimensions)
+    encoded = reused = 0
+    with TableWriter(shard.file(f"part-{shard.name}.parquet"), table) as writer:
+        for chunk in _chunks(field_texts(work.settings.field, bucket)):
+            digests = [hashlib.sha256(text.encode()).digest()[:16] for _, text in chunk]
+            found = known.find(digests)
+            writer.write(_rows(table.arrow, chunk, digests, _vectors(chunk, encoder, found)))
+            reused += len(found)
+            encoded += len(chunk) - len(found)
+            note = f"bucket {shard.name}: {writer.rows} of {bucket.rows}"
+            work.report(Progress(work.stage, int(shard.name), len(work.dataset("documents").files()), note))
+    shard.counts.read, shard.counts.kept = bucket.rows, encoded + reused
+    if missing := shard.counts.read - shard.counts.kept:
+        shard.counts.dropped[f"no_{work.settings.field}"] = missing
+    shard.counts.notes = {"encoded": encoded, "reused": reused}
+
+
+def _chunks(texts: Iterator[FieldText]) -> Iterator[list[FieldText]]:
+    while chunk := list(islice(texts, CHUNK)):
+        yield chunk
+
+
+def _vectors(
+    chunk: Sequence[FieldText], encoder: Encoder, found: dict[int, NDArray[np.float16]]
+) -> NDArray[np.float16]:
+    """The chunk's vectors `(n, dim)`: found ones as they were stored, the others encoded."""
+    vectors = np.empty((len(chunk), encoder.dimensions), np.float16)
+    for position, vector in found.items():
+        vectors[position] = vector
+    missing = [position for position in range(len(chunk)) if position not in found]
+    vectors[missing] = encoder.encode([chunk[position].text for position in missing])
+    return vectors
+
+
+def _rows(
+    schema: pa.Schema, chunk: Sequence[FieldText], digests: Sequence[bytes], vectors: NDArray[np.float16]
+) -> pa.Table:
+    columns = [
+        pa.array([text.corpus_id for text in chunk], pa.int64()),
+        pa.array(digests, pa.binary(16)),
+        pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1]),
+    ]
+    return pa.table(columns, schema=schema)
