@@ -8,6 +8,7 @@ import ast
 import json
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, cast
 
 MAX_JSON_CHARS = 4_000_000
@@ -40,8 +41,11 @@ UNREADABLE = _Unreadable()
 """What `parse_text` answers for text that is neither JSON nor a Python literal (None is a value of both)."""
 
 
+@lru_cache(maxsize=4)
 def parse_text(text: str) -> object:
     """Read text as JSON, then as a Python literal; UNREADABLE when it is neither, or is beyond the bounds.
+
+    The last few results are kept, as one answer is compared with many gold values: treat what is returned as frozen.
 
     Deviates: the reference implementation evaluates the text as a Python expression. Here `[1 + 1]` or a call is
     unreadable, and JSON's true, false and null are read.
