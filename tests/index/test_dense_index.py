@@ -1,0 +1,139 @@
+"""Dense search: equal to brute force in numpy, to the last tie, and approximate indexes that say what they miss."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schemas.errors import BadInput, MissingDependency
+from tasks.index.ann import AnnSettings, ann
+from tasks.index.dense import DenseIndex
+from tasks.index.ranked import Ranked, first_in_order
+from tasks.store.store import Request
+from tests.corpus.conftest import Corpus
+from tests.index.conftest import give_embeddings
+
+Vectors = dict[int, np.ndarray]
+
+
+def clustered(number: int = 700, dimensions: int = 12, distinct: int = 150) -> Vectors:
+    """Vectors around a few centres; many are repeated, so that scores tie."""
+    rng = np.random.default_rng(3)
+    centres = rng.standard_normal((5, dimensions))
+    pool = centres[rng.integers(0, 5, distinct)] + 0.3 * rng.standard_normal((distinct, dimensions))
+    return {int(i): pool[rng.integers(distinct)] for i in rng.choice(50_000, number, replace=False)}
+
+
+def brute_force(index: DenseIndex, query: np.ndarray, kept: np.ndarray | None = None) -> Ranked:
+    """Every kept document by numpy alone, on the vectors that the index holds."""
+    ids = index.ids if kept is None else index.ids[kept]
+    exact = index.vectors(ids.tolist()).astype(np.float64) @ (query / np.linalg.norm(query)).astype(np.float32)
+    scores = exact.astype(np.float32)
+    order = sorted(range(len(ids)), key=lambda row: (-scores[row], ids[row]))
+    return Ranked(ids[order], scores[order])
+
+
+@pytest.mark.parametrize("filtered", [False, True])
+def test_exact_search_is_brute_force(corpus: Corpus, filtered: bool) -> None:
+    index = DenseIndex.open(corpus.store.open(give_embeddings(corpus, clustered())))
+    rng = np.random.default_rng(4)
+    for query in rng.standard_normal((20, 12)).astype(np.float32):
+        kept = rng.random(index.size) < rng.random() if filtered else None
+        expected = brute_force(index, query, kept)
+        for n in (1, 10, 100, 700, 2000):
+            found = index.search(query, n, kept)
+            np.testing.assert_array_equal(found.ids, expected.ids[:n])
+            np.testing.assert_allclose(found.scores, expected.scores[:n], atol=1e-6)
+
+
+def test_the_answer_is_the_same_with_a_gpu(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An index that gives only a short list without filter stands in for the GPU's, as FAISS limits it there."""
+    monkeypatch.setattr("tasks.index.dense.GPU_DEPTH", 60)
+    plain = DenseIndex.open(corpus.store.open(give_embeddings(corpus, clustered())))
+    twin = DenseIndex(plain._index, plain.ids, accelerated=plain._index)
+    rng = np.random.default_rng(5)
+    for share in (1.0, 0.5, 0.02):
+        kept = rng.random(plain.size) < share
+        query = rng.standard_normal(12).astype(np.float32)
+        for n in (1, 20, 60, 200):
+            for ours, expected in zip(twin.search(query, n, kept), plain.search(query, n, kept), strict=True):
+                np.testing.assert_array_equal(ours, expected)
+
+
+def test_half_precision_moves_scores_by_less_than_a_thousandth(corpus: Corpus) -> None:
+    dataset = corpus.store.open(give_embeddings(corpus, clustered()))
+    whole, half = DenseIndex.open(dataset), DenseIndex.open(dataset, half=True)
+    query = np.ones(12, np.float32)
+    expected = dict(zip(*brute_force(whole, query), strict=True))
+    found = half.search(query, half.size)
+    np.testing.assert_allclose(found.scores, [expected[i] for i in found.ids], atol=1e-3)
+
+
+def test_vectors_come_in_the_order_asked_for(corpus: Corpus) -> None:
+    vectors = clustered(30)
+    index = DenseIndex.open(corpus.store.open(give_embeddings(corpus, vectors)))
+    asked = [*reversed(vectors)][:7] * 2
+    expected = np.stack([vectors[i] / np.linalg.norm(vectors[i]) for i in asked])
+    np.testing.assert_allclose(index.vectors(asked), expected, atol=1e-3)
+    with pytest.raises(BadInput, match="document 50001"):
+        index.vectors([asked[0], 50_001])
+    with pytest.raises(BadInput, match="12 components"):
+        index.search(np.ones(5, np.float32), 1)
+    with pytest.raises(BadInput, match="no direction"):
+        index.search(np.zeros(12, np.float32), 1)
+    assert not len(index.search(np.ones(12, np.float32), 5, np.zeros(30, bool)).ids)
+
+
+@pytest.mark.parametrize(("kind", "least"), [("ivf", 0.9), ("hnsw", 0.95), ("sq8", 0.9)])
+def test_an_approximate_index_says_what_it_misses(corpus: Corpus, kind: str, least: float) -> None:
+    vectors = clustered(2000, distinct=2000)
+    embeddings = give_embeddings(corpus, vectors)
+    exact = DenseIndex.open(corpus.store.open(embeddings))
+    dataset = corpus.build(ann, AnnSettings.model_validate({"kind": kind}), embeddings=embeddings)
+    record = json.loads(dataset.path("recall.json").read_text())
+    assert record["kind"] == kind
+    assert least < record["recall"] <= 1
+    assert dataset.manifest.counts.notes["recall_at_100"] == record["recall"]
+    index = DenseIndex.open_ann(dataset)
+    rng = np.random.default_rng(6)
+    queries = [vectors[i] for i in rng.choice([*vectors], 40)]
+    shares = [len(set(index.search(query, 100).ids) & set(exact.search(query, 100).ids)) / 100 for query in queries]
+    assert abs(np.mean(shares) - record["recall"]) < 0.05
+    kept = rng.random(index.size) < 0.5
+    assert kept[np.isin(index.ids, index.search(queries[0], 50, kept).ids)].all()
+    np.testing.assert_allclose(index.vectors(exact.ids[:9]), exact.vectors(exact.ids[:9]), atol=0.02)
+    request = Request(ann, AnnSettings.model_validate({"kind": kind}), {"embeddings": embeddings})
+    assert corpus.store.build(request, force=True).ref.digest == dataset.ref.digest
+
+
+@given(
+    scores=st.lists(st.integers(0, 4), min_size=1, max_size=40),
+    n=st.integers(1, 45),
+    seed=st.integers(0, 5),
+)
+@settings(max_examples=200, deadline=None)
+def test_ties_do_not_depend_on_the_engines_choice(scores: list[int], n: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    ids = rng.permutation(1000)[: len(scores)]
+    values = np.array(scores, np.float32)
+    engine = sorted(range(len(ids)), key=lambda row: (-values[row], rng.random()))
+    asked: list[int] = []
+
+    def fetch(depth: int) -> Ranked:
+        asked.append(depth)
+        return Ranked(ids[engine[:depth]], values[engine[:depth]])
+
+    expected = sorted(zip(-values, ids, strict=True))[:n]
+    found = first_in_order(fetch, n, len(ids))
+    assert [*zip(-found.scores, found.ids, strict=True)] == expected
+    assert max(asked) <= len(ids)
+
+
+def test_without_faiss_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch, corpus: Corpus) -> None:
+    dataset = corpus.store.open(give_embeddings(corpus, clustered(5)))
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(MissingDependency, match=r"pip install 'research-arena\[dense\]'"):
+        DenseIndex.open(dataset)

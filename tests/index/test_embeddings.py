@@ -1,0 +1,133 @@
+"""Embeddings: what is encoded, how vectors are kept, and what is never encoded twice."""
+
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from schemas.errors import BadInput, MissingDependency, StageFailed
+from schemas.settings import EncoderSettings
+from tasks.index.dense import DenseIndex
+from tasks.index.embeddings import EmbeddingSettings, embeddings, open_encoder, vector_rows
+from tasks.index.encoder import Encoder, unit_rows
+from tasks.store.dataset import Dataset
+from tests.corpus.conftest import Corpus
+from tests.index.conftest import give_documents, random_title, save_tiny_model
+
+
+def documents_of(number: int) -> list[dict[str, Any]]:
+    rng = np.random.default_rng(2)
+    return [{"corpus_id": 7 * i + 1, "title": random_title(rng, 40)} for i in range(number)]
+
+
+def settings_for(model: Path, max_tokens: int = 512) -> EmbeddingSettings:
+    return EmbeddingSettings(field="title", encoder=EncoderSettings(model=str(model), max_tokens=max_tokens))
+
+
+def stored(dataset: Dataset) -> dict[int, np.ndarray]:
+    table = dataset.table()
+    return dict(zip(table["corpus_id"].to_pylist(), vector_rows(table["vector"]), strict=True))
+
+
+def test_vectors_are_the_models_own_in_unit_length(corpus: Corpus, tiny_model: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    rows = [*documents_of(50), {"corpus_id": 5, "title": None}]
+    dataset = corpus.build(embeddings, settings_for(tiny_model), documents=give_documents(corpus, rows))
+    found = stored(dataset)
+    assert list(found) == sorted(found, key=lambda i: (i % 3, i))
+    bare = SentenceTransformer(str(tiny_model), device="cpu").encode([row["title"] for row in rows[:-1]])
+    for row, expected in zip(rows, bare / np.linalg.norm(bare, axis=1, keepdims=True), strict=False):
+        np.testing.assert_allclose(found[row["corpus_id"]], expected, atol=1e-3)
+    norms = np.linalg.norm(np.stack([*found.values()]).astype(np.float32), axis=1)
+    np.testing.assert_allclose(norms, 1, atol=1e-3)
+    index = DenseIndex.open(dataset)
+    np.testing.assert_allclose(np.linalg.norm(index.vectors([*found]), axis=1), 1, atol=1e-6)
+    assert dataset.manifest.counts.dropped == {"no_title": 1}
+    assert dataset.manifest.counts.notes == {"encoded": 50, "reused": 0}
+
+
+def test_known_texts_are_taken_from_earlier_datasets(corpus: Corpus, tiny_model: Path) -> None:
+    first = corpus.build(embeddings, settings_for(tiny_model), documents=give_documents(corpus, documents_of(40)))
+    moved = [{**row, "corpus_id": row["corpus_id"] + 1} for row in documents_of(60)]
+    documents = give_documents(corpus, moved, buckets=4)
+    second = corpus.build(embeddings, settings_for(tiny_model), documents=documents)
+    assert second.manifest.counts.notes == {"encoded": 20, "reused": 40}
+    later = stored(second)
+    for corpus_id, vector in stored(first).items():
+        np.testing.assert_array_equal(later[corpus_id + 1], vector)
+    shorter = corpus.build(embeddings, settings_for(tiny_model, max_tokens=8), documents=documents)
+    assert shorter.manifest.counts.notes == {"encoded": 60, "reused": 0}
+
+
+def test_a_failed_build_goes_on_at_the_bucket_and_ends_with_the_same_bytes(
+    corpus: Corpus, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Corpus(corpus.store.root.parent / "undisturbed")
+    undisturbed = other.build(embeddings, settings_for(tiny_model), documents=give_documents(other, documents_of(30)))
+    documents = give_documents(corpus, documents_of(30))
+    encode, calls = Encoder.encode, []
+
+    def break_at_third(self: Encoder, texts: Sequence[str]) -> np.ndarray:
+        calls.append(len(texts))
+        if len(calls) == 3:
+            raise ZeroDivisionError("injected")
+        return encode(self, texts)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Encoder, "encode", break_at_third)
+        with pytest.raises(StageFailed, match="injected"):
+            corpus.build(embeddings, settings_for(tiny_model), documents=documents)
+    resumed = corpus.build(embeddings, settings_for(tiny_model), documents=documents)
+    assert resumed.manifest.shards_resumed == 2
+    assert resumed.ref.digest == undisturbed.ref.digest
+
+
+def test_texts_are_cut_at_the_setting_or_the_models_limit(tiny_model: Path) -> None:
+    text = "deep graph survey song"
+    short = Encoder(EncoderSettings(model=str(tiny_model), max_tokens=8))
+    assert (short.max_tokens, Encoder(EncoderSettings(model=str(tiny_model))).max_tokens) == (8, 24)
+    long = short.encode([text + " bird model" + " sparse" * n for n in (0, 1, 100)])
+    np.testing.assert_allclose(long[1], long[0], atol=1e-6)
+    np.testing.assert_allclose(long[2], long[0], atol=1e-6)
+    assert not np.allclose(short.encode([text])[0], long[0], atol=1e-3)
+    assert short.encode([]).shape == (0, 16)
+
+
+def test_the_instruction_goes_before_queries_only(tiny_model: Path) -> None:
+    plain = Encoder(EncoderSettings(model=str(tiny_model)))
+    instructed = Encoder(EncoderSettings(model=str(tiny_model), query_instruction="deep survey of "))
+    np.testing.assert_array_equal(instructed.encode(["bird"]), plain.encode(["bird"]))
+    np.testing.assert_allclose(instructed.encode_queries(["bird"]), plain.encode(["deep survey of bird"]), atol=1e-6)
+    np.testing.assert_array_equal(plain.encode_queries(["bird"]), plain.encode(["bird"]))
+
+
+def test_queries_need_the_weights_that_made_the_documents(corpus: Corpus, tmp_path: Path) -> None:
+    model = save_tiny_model(tmp_path / "first", seed=1)
+    dataset = corpus.build(embeddings, settings_for(model), documents=give_documents(corpus, documents_of(5)))
+    assert open_encoder(dataset).settings.model == str(model)
+    other = save_tiny_model(tmp_path / "second", seed=2)
+    shutil.rmtree(model)
+    shutil.copytree(other, model)
+    with pytest.raises(BadInput, match="rebuild stage embeddings"):
+        open_encoder(dataset)
+
+
+def test_a_missing_library_or_model_comes_with_the_install_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with pytest.raises(MissingDependency, match="pip install"):
+        Encoder(EncoderSettings(model=str(tmp_path / "absent")))
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(MissingDependency, match=r"pip install 'research-arena\[dense\]'"):
+        Encoder(EncoderSettings())
+
+
+def test_a_vector_without_direction_is_refused() -> None:
+    for bad in (0.0, np.nan, np.inf):
+        with pytest.raises(BadInput, match="vector 1 of 2"):
+            unit_rows(np.array([[3, 4], [bad, bad]], np.float32))
