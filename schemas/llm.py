@@ -1,0 +1,278 @@
+"""A question to a language model, what came back, and the settings of the one door to models.
+
+What belongs here: requests, replies, usage, prices, caps, settings. What does not: how a call is made (`tasks.llm`),
+secrets (an API key is handed to the door beside its settings, so that settings may be shown and stored).
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import ceil
+from pathlib import Path
+from typing import Annotated, Generic, Literal, NamedTuple
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
+from typing_extensions import TypeVar
+
+from schemas.settings import Settings
+
+CallOutcome = Literal["ok", "failed", "refused", "over_budget"]
+"""How a call ended. `ok` is the only one with an answer; the others carry a reason and never count as a zero."""
+
+ReplySource = Literal["replay", "cache", "provider", "budget"]
+"""Where a reply came from; `budget` when the call was not made because of the cap."""
+
+StructuredOutput = Literal["json_schema", "json_object", "prompt"]
+"""How an endpoint is told the form of the answer: by a JSON schema, by JSON mode and words, or by words alone."""
+
+ImageType = Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
+
+AnswerT = TypeVar("AnswerT", bound=BaseModel, default=BaseModel)
+
+
+class Image(Settings):
+    """A picture inside a message; made by `tasks.llm.images.read_image`, which checks type and size."""
+
+    media_type: ImageType
+    data: bytes = Field(repr=False)
+
+    @cached_property
+    def sha256(self) -> str:
+        """Digest of the picture's bytes: what stands for it in the request key."""
+        return hashlib.sha256(self.data).hexdigest()
+
+
+class Message(Settings):
+    """One turn of a conversation: text, or texts and pictures in order."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str | tuple[str | Image, ...]
+
+    @property
+    def pieces(self) -> tuple[str | Image, ...]:
+        """The content as texts and pictures in order."""
+        return (self.content,) if isinstance(self.content, str) else self.content
+
+
+SENT_BY_FIELDS = frozenset(
+    {
+        "model", "messages", "stream", "n", "max_tokens", "max_completion_tokens", "response_format", "temperature",
+        "seed", "top_p", "stop", "logprobs", "top_logprobs",
+    }
+)  # fmt: skip
+"""Names that `Parameters.extra` may not carry: they have a field of their own, or would break caps and parsing."""
+
+
+class Parameters(Settings):
+    """How the model is asked to write. `None`: not sent, for models that refuse the parameter."""
+
+    temperature: float | None = Field(default=0.0, ge=0, le=2)
+    seed: int | None = 42
+    max_tokens: int = Field(default=512, ge=1, description="Upper bound of tokens written, reasoning included.")
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    stop: tuple[str, ...] = Field(default=(), max_length=4)
+    top_logprobs: int | None = Field(default=None, ge=0, le=20, description="Alternatives a token; None: no logprobs.")
+    extra: dict[str, JsonValue] = Field(default={}, description="Further members of the request, as the endpoint says.")
+
+    @field_validator("extra")
+    @classmethod
+    def _no_second_way(cls, extra: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        if taken := sorted(SENT_BY_FIELDS & extra.keys()):
+            raise ValueError(f"{', '.join(taken)}: set by fields of their own, not through extra")
+        return extra
+
+
+class PromptRef(NamedTuple):
+    """Which prompt file a request was made from; all three enter the request key."""
+
+    id: str
+    version: int
+    sha256: str
+
+    @property
+    def name(self) -> str:
+        """`id@version`."""
+        return f"{self.id}@{self.version}"
+
+
+class Request(Settings, Generic[AnswerT]):
+    """One question.
+
+    Attributes:
+        messages: The conversation so far, at least one message.
+        stage: Who pays: the name under which budget and cost are kept. Not part of the key.
+        prompt: The prompt file behind the messages; None for free text.
+        answer: The form that the answer must have; None for plain text.
+        parameters: How the model is asked to write.
+        model: Model by the endpoint's name; None for the door's own.
+        attempt: Raised to ask the same again and get a fresh reply (stability of a judge).
+    """
+
+    messages: tuple[Message, ...] = Field(min_length=1)
+    stage: str = Field(min_length=1)
+    prompt: PromptRef | None = None
+    answer: type[AnswerT] | None = None
+    parameters: Parameters = Parameters()
+    model: str | None = Field(default=None, min_length=1)
+    attempt: int = Field(default=0, ge=0)
+
+
+class Tokens(NamedTuple):
+    """Tokens read and written."""
+
+    input: int = 0
+    output: int = 0
+
+    @property
+    def total(self) -> int:
+        """Both together, as caps count them."""
+        return self.input + self.output
+
+
+class Usage(NamedTuple):
+    """What a call used. `estimated`: the endpoint did not say, so both stand for their upper bounds."""
+
+    tokens: Tokens = Tokens()
+    nano_usd: int = 0
+    estimated: bool = False
+
+    @property
+    def usd(self) -> float:
+        """Price in USD. Kept as whole nano-dollars, so that sums are exact."""
+        return self.nano_usd / 1e9
+
+
+NO_USAGE = Usage()
+
+
+class Price(Settings):
+    """What a model costs. Discounts for prompt caching are not applied: a cost is never stated too low."""
+
+    input: float = Field(ge=0, description="USD per million tokens read.")
+    output: float = Field(ge=0, description="USD per million tokens written.")
+    image_tokens: int = Field(default=8000, ge=0, description="Upper bound of tokens that one picture is read as.")
+    batch_factor: float = Field(default=1.0, gt=0, le=1, description="Share of the price that batch calls cost.")
+
+    def nano_usd(self, tokens: Tokens) -> int:
+        """Price of `tokens` in nano-dollars, rounded up."""
+        return ceil(round(tokens.input * self.input * 1000 + tokens.output * self.output * 1000, 3))
+
+    def batched(self) -> "Price":
+        """The price of the same model's batch calls."""
+        cheaper = {"input": self.input * self.batch_factor, "output": self.output * self.batch_factor}
+        return self.model_copy(update=cheaper)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply(Generic[AnswerT]):
+    """What came back for a request.
+
+    Attributes:
+        outcome: `ok`, or why there is no answer.
+        reason: One line, empty when `ok`.
+        text: The model's text without its reasoning; kept also when it could not be parsed.
+        answer: The parsed answer; None unless `ok` and an answer type was asked for.
+        usage: What the calls behind this reply used when they were made, repair turn included.
+        keys: Keys of those calls in order; two when a repair turn was needed.
+        source: Where the last of them came from.
+        model: The model as the endpoint names it.
+        raw: The last call's body as received, with the API key cut out; empty when there was none.
+    """
+
+    outcome: CallOutcome
+    keys: tuple[str, ...]
+    source: ReplySource
+    reason: str = ""
+    text: str = ""
+    answer: AnswerT | None = None
+    usage: Usage = NO_USAGE
+    model: str = ""
+    raw: bytes = field(default=b"", repr=False)
+
+    @property
+    def repaired(self) -> bool:
+        """Whether the first answer did not have the form asked for, and a second turn was needed."""
+        return len(self.keys) > 1
+
+
+class Estimate(NamedTuple):
+    """What a set of requests would cost before it is sent.
+
+    `usd` takes four bytes a token and answers of full length; `usd_bound` cannot be exceeded by calls that are neither
+    retried nor repaired.
+    """
+
+    calls: int
+    cached: int
+    tokens: Tokens
+    usd: float
+    usd_bound: float
+
+
+class Cap(Settings):
+    """A limit on what may be spent; None: no limit."""
+
+    usd: float | None = Field(default=None, ge=0, description="USD.")
+    tokens: int | None = Field(default=None, ge=0, description="Tokens read and written together.")
+
+
+class BudgetSettings(Settings):
+    """Caps of a run and of its stages; what was spent is remembered by the run's name, across processes."""
+
+    run: str = Field(default="default", min_length=1, description="Name under which spending is added up.")
+    cap: Cap = Cap()
+    stages: Mapping[str, Cap] = Field(default={}, description="Further caps by stage name.")
+
+
+class RateSettings(Settings):
+    """Limits that one process keeps; None: no limit."""
+
+    requests_per_minute: float | None = Field(default=None, gt=0)
+    tokens_per_minute: float | None = Field(default=None, gt=0)
+
+
+class RetrySettings(Settings):
+    """How often and how patiently a call is tried again."""
+
+    tries: int = Field(default=6, ge=1, le=20, description="Calls in all, the first included.")
+    base_s: float = Field(default=1.0, gt=0, description="Longest first wait, in seconds; doubles with each try.")
+    cap_s: float = Field(default=60.0, gt=0, description="Longest wait, in seconds, also when the endpoint asks more.")
+    timeout_s: float = Field(default=300.0, gt=0, description="Longest time for one try, first byte to last.")
+    connect_timeout_s: float = Field(default=10.0, gt=0, description="Longest time to open a connection.")
+
+
+class LlmSettings(Settings):
+    """Which endpoint and model, and under which limits."""
+
+    model_config = ConfigDict(hide_input_in_errors=True)
+
+    base_url: str = Field(default="https://api.openai.com/v1", description="Endpoint, up to and with its /v1.")
+    model: Annotated[str, Field(min_length=1, description="Model by the endpoint's name.")]
+    provider: str = Field(default="", description="Name of the endpoint in request keys; empty: the URL's host.")
+    structured: StructuredOutput = "json_schema"
+    token_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"  # noqa: S105
+    cache: Path | None = Field(default=None, description="SQLite file of replies and spending; empty: memory only.")
+    replay: Path | None = Field(default=None, description="Sealed replay file: answer from it alone, ask nobody.")
+    concurrency: int = Field(default=32, ge=1, le=512, description="Calls under way at once.")
+    rate: RateSettings = RateSettings()
+    retry: RetrySettings = RetrySettings()
+    max_reply_bytes: int = Field(default=8 * 2**20, ge=1024, description="A longer reply is a failed call.")
+    prices: Mapping[str, Price] = Field(default={}, description="Prices by model, before the price table.")
+    budget: BudgetSettings = BudgetSettings()
+
+    @field_validator("base_url")
+    @classmethod
+    def _plain_url(cls, url: str) -> str:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("base_url must be like https://host/v1")
+        if parts.username or parts.password or parts.query or parts.fragment:
+            raise ValueError("base_url must hold no user, password, query or fragment: keys are handed over apart")
+        return url.rstrip("/")
+
+    @property
+    def provider_name(self) -> str:
+        """What stands for the endpoint in request keys. Ports are left out: a local server changes them freely."""
+        return self.provider or urlsplit(self.base_url).hostname or ""

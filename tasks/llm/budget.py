@@ -1,0 +1,147 @@
+"""Caps on what a run and its stages may spend: reserved before a call, settled after it.
+
+What belongs here: reservations and what was spent. What does not: prices (`prices`), what a call may use at most
+(`plan`).
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from typing import NamedTuple
+
+from schemas.llm import BudgetSettings, Cap, Usage
+from tasks.llm.database import Database
+
+logger = logging.getLogger(__name__)
+
+_TOTALS = """
+SELECT ifnull(sum(nano_usd), 0) AS run_usd, ifnull(sum(tokens), 0) AS run_tokens,
+  ifnull(sum(nano_usd) FILTER (WHERE stage = :stage), 0) AS stage_usd,
+  ifnull(sum(tokens) FILTER (WHERE stage = :stage), 0) AS stage_tokens
+FROM spending WHERE run = :run
+"""
+_ADD = """
+ON CONFLICT (run, stage) DO UPDATE SET
+  nano_usd = nano_usd + excluded.nano_usd, tokens = tokens + excluded.tokens, calls = calls + excluded.calls
+"""
+_RESERVE = f"""
+INSERT INTO spending SELECT :run, :stage, :nano_usd, :tokens, 0 FROM ({_TOTALS})
+WHERE (:cap_run_usd IS NULL OR run_usd + :nano_usd <= :cap_run_usd)
+  AND (:cap_run_tokens IS NULL OR run_tokens + :tokens <= :cap_run_tokens)
+  AND (:cap_stage_usd IS NULL OR stage_usd + :nano_usd <= :cap_stage_usd)
+  AND (:cap_stage_tokens IS NULL OR stage_tokens + :tokens <= :cap_stage_tokens)
+{_ADD}
+"""
+_SETTLE = f"INSERT INTO spending VALUES (:run, :stage, :nano_usd, :tokens, :calls) {_ADD}"
+
+
+class Spent(NamedTuple):
+    """What a stage of a run has spent; calls under way, or killed in mid-flight, count at their upper bound."""
+
+    run: str
+    stage: str
+    calls: int
+    tokens: int
+    usd: float
+
+
+class Budget:
+    """Keeps a run within its caps, however many calls and processes run at once.
+
+    A reservation is one SQL statement, so that two processes cannot both take the last dollar. What a killed process
+    had reserved stays counted: its calls may have been charged.
+
+    Args:
+        database: Where spending is remembered.
+        settings: The run and its caps.
+    """
+
+    def __init__(self, database: Database, settings: BudgetSettings) -> None:
+        self._database = database
+        self._settings = settings
+        self._under_way = 0
+        self._held_usd: Counter[str] = Counter()
+        self._held_tokens: Counter[str] = Counter()
+        self._settled = asyncio.Event()
+
+    async def reserve(self, stage: str, bound: Usage) -> bool:
+        """Takes what a call may use at most; False when the cap does not allow it.
+
+        Where only calls that are still under way stand in between, waits for them: they mostly use less than they
+        reserved.
+        """
+        while not self.take(stage, bound):
+            if not self._may_fit(stage, bound):
+                return False
+            if self._under_way:
+                await self._settled.wait()
+        self._hold(stage, bound, 1)
+        return True
+
+    def settle(self, stage: str, reserved: Usage, used: Usage) -> None:
+        """Replaces a reservation by what the call used."""
+        self.correct(stage, reserved, used)
+        self._hold(stage, reserved, -1)
+        self._settled.set()
+        self._settled = asyncio.Event()
+
+    def take(self, stage: str, bound: Usage) -> bool:
+        """Takes what a call may use at most without waiting for others; `correct` replaces it, in any process."""
+        asked = {"run": self._settings.run, "stage": stage, "nano_usd": bound.nano_usd, "tokens": bound.tokens.total}
+        caps = {f"cap_{name}": cap for name, cap in self._caps(stage).items()}
+        return self._database.execute(_RESERVE, asked | caps).rowcount == 1
+
+    def correct(self, stage: str, taken: Usage, used: Usage, run: str = "") -> None:
+        """Replaces what was taken for a call, by this run or the one named, by what it used."""
+        if used.nano_usd > taken.nano_usd or used.tokens.total > taken.tokens.total:
+            logger.warning("stage %s: a call used %s, above its bound of %s", stage, used, taken)
+        self._database.execute(
+            _SETTLE,
+            {
+                "run": run or self._settings.run,
+                "stage": stage,
+                "nano_usd": used.nano_usd - taken.nano_usd,
+                "tokens": used.tokens.total - taken.tokens.total,
+                "calls": int(used.tokens.total > 0),
+            },
+        )
+
+    def spent(self) -> list[Spent]:
+        """What every run in the database has spent, by stage."""
+        rows = self._database.execute(
+            "SELECT run, stage, calls, tokens, nano_usd / 1e9 FROM spending ORDER BY run, stage"
+        )
+        return [Spent(*row) for row in rows]
+
+    def _may_fit(self, stage: str, bound: Usage) -> bool:
+        """Whether the call would fit if those of this process that are under way came to cost nothing."""
+        spent = self._database.execute(_TOTALS, {"run": self._settings.run, "stage": stage}).fetchone()
+        held = (
+            *(self._held_usd.total(), self._held_tokens.total()),
+            *(self._held_usd[stage], self._held_tokens[stage]),
+        )
+        asked = (bound.nano_usd, bound.tokens.total) * 2
+        caps = self._caps(stage).values()
+        return all(
+            cap is None or total - open_ + more <= cap
+            for total, open_, more, cap in zip(spent, held, asked, caps, strict=True)
+        )
+
+    def _caps(self, stage: str) -> dict[str, int | None]:
+        """Caps that hold for a stage, in the order of the totals; USD as nano-dollars."""
+        run, own = self._settings.cap, self._settings.stages.get(stage, Cap())
+        return {
+            "run_usd": _nano(run.usd),
+            "run_tokens": run.tokens,
+            "stage_usd": _nano(own.usd),
+            "stage_tokens": own.tokens,
+        }
+
+    def _hold(self, stage: str, reserved: Usage, sign: int) -> None:
+        self._under_way += sign
+        self._held_usd[stage] += sign * reserved.nano_usd
+        self._held_tokens[stage] += sign * reserved.tokens.total
+
+
+def _nano(usd: float | None) -> int | None:
+    return None if usd is None else int(usd * 1e9)

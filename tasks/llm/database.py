@@ -1,0 +1,103 @@
+"""The SQLite file behind the door: replies, spending, open batches.
+
+What belongs here: opening it, its tables, its version. What does not: what is read and written (`cache`, `budget`,
+`batch`).
+
+WAL mode lets several processes on one machine use the file at once; every statement is a transaction of its own, and a
+killed process leaves a sound file. The file must lie on a local disk: WAL needs shared memory, which network file
+systems do not give.
+"""
+
+import sqlite3
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from schemas.errors import StoreError
+
+VERSION = 1
+"""Raised when the tables change; an older program refuses a newer file."""
+
+BUSY_S = 60.0
+"""How long a statement waits for another process's write, in seconds."""
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS calls (
+  key TEXT PRIMARY KEY, parts BLOB NOT NULL, provider TEXT NOT NULL, model TEXT NOT NULL, prompt TEXT NOT NULL,
+  stage TEXT NOT NULL, outcome TEXT NOT NULL, reason TEXT NOT NULL, raw BLOB NOT NULL, input_tokens INTEGER NOT NULL,
+  output_tokens INTEGER NOT NULL, nano_usd INTEGER NOT NULL, estimated INTEGER NOT NULL, called_at TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS calls_by_prompt ON calls (prompt, model);
+CREATE TABLE IF NOT EXISTS spending (
+  run TEXT NOT NULL, stage TEXT NOT NULL, nano_usd INTEGER NOT NULL, tokens INTEGER NOT NULL, calls INTEGER NOT NULL,
+  PRIMARY KEY (run, stage)
+);
+CREATE TABLE IF NOT EXISTS batched (
+  key TEXT PRIMARY KEY, batch TEXT NOT NULL, run TEXT NOT NULL, stage TEXT NOT NULL, model TEXT NOT NULL,
+  input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL, nano_usd INTEGER NOT NULL
+);
+"""
+
+
+class Database:
+    """The file, opened; made where it does not exist.
+
+    Args:
+        path: The file; None for a database in memory.
+
+    Raises:
+        StoreError: The folder or file cannot be used, is no database of this kind, or is of a newer version.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._name = ":memory:" if path is None else str(path)
+        try:
+            if path is not None:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(
+                self._name, timeout=BUSY_S, isolation_level=None, check_same_thread=False
+            )
+        except (OSError, sqlite3.Error) as error:
+            raise self._unusable(error) from error
+        self.execute("PRAGMA journal_mode = WAL")
+        self.execute("PRAGMA synchronous = NORMAL")
+        (version,) = self.execute("PRAGMA user_version").fetchone()
+        if version > VERSION:
+            raise StoreError(f"{self._name}: written by a newer program (format {version}, ours is {VERSION}); update")
+        if version < VERSION:
+            self._create()
+
+    def _create(self) -> None:
+        with self.transaction():
+            for statement in (*_TABLES.strip().split(";\n"), f"PRAGMA user_version = {VERSION}"):
+                self.execute(statement)
+
+    @contextmanager
+    def transaction(self) -> Generator[None]:
+        """Makes the statements of a block one transaction; an exception undoes them."""
+        self.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self.execute("ROLLBACK")
+            raise
+        self.execute("COMMIT")
+
+    def execute(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> sqlite3.Cursor:
+        """Runs one statement, which is a transaction of its own outside a `transaction`.
+
+        Raises:
+            StoreError: The file cannot be read or written: damaged, disk full, locked for too long.
+        """
+        try:
+            return self._connection.execute(statement, values)
+        except sqlite3.Error as error:
+            raise self._unusable(error) from error
+
+    def _unusable(self, error: Exception) -> StoreError:
+        return StoreError(f"{self._name}: cannot be used as the cache of model calls ({error}); mend or name another")
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._connection.close()

@@ -1,0 +1,259 @@
+"""The one door to language models: replay, then cache, budget, rate limit, provider.
+
+What belongs here: the order of the layers, trying again, one repair turn. What does not: the layers themselves (a file
+each), prompts of a task.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Iterable
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Self
+
+from pydantic import SecretStr
+
+from schemas.errors import ArenaError
+from schemas.llm import AnswerT, Estimate, LlmSettings, Message, Reply, Request, Tokens, Usage
+from tasks.llm.budget import Budget
+from tasks.llm.cache import Cache
+from tasks.llm.database import Database
+from tasks.llm.exchange import Call, Exchange, Provider, Sent, ended
+from tasks.llm.key import Miss
+from tasks.llm.limiter import Limiter
+from tasks.llm.plan import Asked
+from tasks.llm.replay import Replay
+from tasks.llm.retry import wait_s
+from tasks.llm.structured import read_answer, repair_request, without_reasoning
+from tasks.llm.wire import Completion, read_completion
+
+logger = logging.getLogger(__name__)
+
+
+class Door:
+    """Asks a language model, remembers every reply, and keeps within caps and limits.
+
+    A call that fails is an outcome, never a zero and never an exception. What concerns all calls is raised as one line:
+    no key, a refused key, an unknown model or price, an endpoint that cannot be reached, a miss in replay mode.
+
+    Use it in one event loop: `async with Door(settings, key) as door`. `tasks.llm.blocking` is for code without a loop.
+
+    Args:
+        settings: Endpoint, model, caps, limits, files.
+        api_key: The endpoint's key. Not needed where every reply is in the replay file or the cache.
+
+    Raises:
+        StoreError: The cache or replay file cannot be used.
+    """
+
+    def __init__(self, settings: LlmSettings, api_key: SecretStr | None = None) -> None:
+        self.settings = settings
+        self.replay = Replay(settings.replay) if settings.replay else None
+        self.database = Database(None if settings.replay else settings.cache)
+        self.cache = Cache(self.database)
+        self.budget = Budget(self.database, settings.budget)
+        self._api_key = api_key
+        self._provider: Provider | None = None
+        self._limiter = Limiter(settings.rate)
+        self._slots = asyncio.Semaphore(settings.concurrency)
+        self._jitter = random.Random()  # noqa: S311
+        self._under_way: dict[str, asyncio.Task[Exchange]] = {}
+
+    async def ask(self, request: Request[AnswerT]) -> Reply[AnswerT]:
+        """Asks one question.
+
+        Returns:
+            The reply; `answer` is set when the outcome is `ok` and an answer type was asked for.
+
+        Raises:
+            BadInput: No or a refused key, an unknown model or price, text that cannot be sent, or a replay miss.
+            TransientError: The endpoint cannot be reached, after all tries.
+            StoreError: The cache cannot be read or written.
+        """
+        asked = Asked(self.settings, request)
+        first = await self._exchange(asked)
+        reply, problem = _read(asked.request, first)
+        if not problem:
+            return reply
+        again = Asked(self.settings, repair_request(asked.request, reply.text, problem), told=True)
+        second, problem = _read(again.request, await self._exchange(again))
+        if problem:
+            second = replace(second, outcome="failed", reason=f"no valid answer, also when asked again: {problem}")
+        return replace(second, keys=reply.keys + second.keys, usage=_sum(reply.usage, second.usage))
+
+    async def ask_all(self, requests: Iterable[Request[AnswerT]]) -> list[Reply[AnswerT]]:
+        """Asks many questions, a bounded number at once; replies in the order of the requests.
+
+        Raises:
+            ArenaError: As `ask`; the first one ends the rest.
+        """
+        waiting = iter(enumerate(requests))
+        replies: dict[int, Reply[AnswerT]] = {}
+
+        async def work() -> None:
+            for place, request in waiting:
+                replies[place] = await self.ask(request)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(2 * self.settings.concurrency):
+                    group.create_task(work())
+        except* ArenaError as errors:
+            raise _first(errors) from None
+        return [replies[place] for place in range(len(replies))]
+
+    def explain_miss(self, request: Request[Any]) -> Miss:
+        """Why the replay file, or else the cache, has no reply for a request: which part of the key differs."""
+        asked = Asked(self.settings, request).keyed
+        return self.replay.explain_miss(asked) if self.replay else self.cache.explain_miss(asked)
+
+    def estimate(self, requests: Iterable[Request[Any]]) -> Estimate:
+        """What requests would cost, without sending any. What is in the cache, or replayed, is free."""
+        calls, cached, tokens, nano_usd, bound = 0, 0, Tokens(), 0, 0
+        for request in requests:
+            asked = Asked(self.settings, request)
+            calls += 1
+            if self.replay or self.cache.find(asked.keyed.key):
+                cached += 1
+                continue
+            call = asked.call()
+            tokens = Tokens(*map(sum, zip(tokens, call.likely.tokens, strict=True)))
+            nano_usd += call.likely.nano_usd
+            bound += call.bound.nano_usd
+        return Estimate(calls, cached, tokens, nano_usd / 1e9, bound / 1e9)
+
+    async def _exchange(self, asked: Asked) -> Exchange:
+        """One call through all layers; the same call asked twice at once is made once."""
+        key = asked.keyed.key
+        if self.replay:
+            return self.replay.find(asked.keyed)
+        if found := self.cache.find(key):
+            return found
+        if task := self._under_way.get(key):
+            return replace(await asyncio.shield(task), source="cache")
+        task = asyncio.create_task(self._call(asked.call()))
+        self._under_way[key] = task
+        task.add_done_callback(lambda done: self._forget(key, done))
+        return await asyncio.shield(task)  # what is paid for is finished and kept, also when the asker gives up
+
+    def _forget(self, key: str, done: asyncio.Task[Exchange]) -> None:
+        del self._under_way[key]
+        if not done.cancelled() and (error := done.exception()):
+            logger.debug("request %s: %s", key[:12], error)
+
+    async def _call(self, call: Call) -> Exchange:
+        """Tries until there is a reply or trying again is no use, and keeps what came of it."""
+        settings = self.settings.retry
+        tries = 0
+        while True:
+            tries += 1
+            exchange, sent = await self._try(call)
+            if not sent.retry or tries == settings.tries:
+                break
+            pause = wait_s(settings, tries, sent.retry_after_s, self._jitter)
+            logger.info("request %s: %s; again in %.1f s", call.keyed.key[:12], sent.trouble, pause)
+            await asyncio.sleep(pause)
+        if sent.error:
+            raise sent.error
+        if sent.retry:
+            exchange = replace(exchange, reason=f"{sent.trouble} (tries: {settings.tries})")
+        if exchange.outcome != "ok":
+            logger.warning(
+                "request %s of stage %s: %s (%s)", exchange.key[:12], call.stage, exchange.outcome, exchange.reason
+            )
+        return self.cache.keep(call, exchange)
+
+    async def _try(self, call: Call) -> tuple[Exchange, Sent]:
+        """One try within budget and rate limit. A try that may have been charged counts at its upper bound."""
+        key = call.keyed.key
+        if not await self.budget.reserve(call.stage, call.bound):
+            caps = (
+                f"the cap of run {self.settings.budget.run!r} or of stage {call.stage!r} leaves less than the call may"
+            )
+            reason = f"{caps} cost: {call.bound.usd:.6f} USD, {call.bound.tokens.total} tokens"
+            return Exchange(key, "over_budget", "budget", reason), Sent()
+        used = Usage()
+        try:
+            async with self._slots:
+                provider = self._open()
+                await self._limiter.acquire(call.likely.tokens.total)
+                used = call.bound  # from here on the endpoint may charge, whatever becomes of the call
+                sent = await provider.send(call.body)
+            exchange = ended(key, sent, call.bound, call.price)
+            used = exchange.usage
+        finally:
+            self.budget.settle(call.stage, call.bound, used)
+            self._limiter.settle(call.likely.tokens.total, used.tokens.total)
+        return exchange, sent
+
+    def _open(self) -> Provider:
+        if self._provider is None:
+            from tasks.llm.provider import OpenAiProvider  # replay and cache must do without the openai package
+
+            self._provider = OpenAiProvider(self.settings, self._api_key)
+        return self._provider
+
+    async def close(self) -> None:
+        """Ends calls under way, and closes connections and files."""
+        tasks = list(self._under_way.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._provider:
+            await self._provider.close()
+        if self.replay:
+            self.replay.close()
+        self.database.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+def _first(errors: BaseExceptionGroup[ArenaError]) -> ArenaError:
+    error = errors.exceptions[0]
+    return _first(error) if isinstance(error, BaseExceptionGroup) else error
+
+
+def _sum(a: Usage, b: Usage) -> Usage:
+    tokens = Tokens(a.tokens.input + b.tokens.input, a.tokens.output + b.tokens.output)
+    return Usage(tokens, a.nano_usd + b.nano_usd, a.estimated or b.estimated)
+
+
+def _read(request: Request[AnswerT], exchange: Exchange) -> tuple[Reply[AnswerT], str]:
+    """The reply that an exchange makes, and what is wrong with the form of its answer (empty: nothing)."""
+    completion = read_completion(exchange.raw) if exchange.raw else Completion()
+    reply: Reply[AnswerT] = Reply(
+        outcome=exchange.outcome,
+        keys=(exchange.key,),
+        source=exchange.source,
+        reason=exchange.reason,
+        text=without_reasoning(completion.text),
+        usage=exchange.usage,
+        model=completion.model,
+        raw=exchange.raw,
+    )
+    if exchange.outcome != "ok":
+        return reply, ""
+    cut = f" (cut off at {request.parameters.max_tokens} tokens)" if completion.cut else ""
+    if request.answer is None:
+        if reply.text:
+            return reply, ""
+        return replace(reply, outcome="failed", reason=f"the answer is empty{cut}"), ""
+    parsed = read_answer(completion.text, request.answer, _shown(request.messages))
+    if parsed.answer is None:
+        return reply, parsed.problem + cut
+    return replace(reply, answer=parsed.answer), ""
+
+
+def _shown(messages: tuple[Message, ...]) -> str:
+    pieces = (
+        m.content if isinstance(m.content, str) else " ".join(p for p in m.content if isinstance(p, str))
+        for m in messages
+    )
+    return "\n".join(pieces)

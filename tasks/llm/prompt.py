@@ -1,0 +1,124 @@
+"""Prompt files: text with an id and a version, filled so that foreign text stays recognisable as foreign.
+
+What belongs here: loading, filling, delimiting. What does not: the prompts (`prompts/<id>.md`), sending them.
+
+A prompt file opens with front matter (`id`, `version`) between two lines `---`; then sections, each under a line
+`## system`, `## user` or `## assistant`, in the order of the conversation. Sections are Jinja templates. A plain `str`
+that is filled in counts as foreign (a title, an abstract, a model's words) and is delimited; `Trusted` text is not.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, cast
+
+import jinja2
+import jinja2.meta
+
+from schemas.errors import BadInput
+from schemas.llm import Image, Message, PromptRef
+
+FOLDER = Path(__file__).parent / "prompts"
+
+_SECTION = re.compile(r"^## (system|user|assistant)[ \t]*$", re.MULTILINE)
+_FRONT = re.compile(r"\A---\nid: (?P<id>[a-z][a-z0-9_]*)\nversion: (?P<version>[1-9][0-9]*)\n---\n")
+_ROLE_MARKS = re.compile(r"<(?=\||/?(?:start_of_turn|end_of_turn|bos|eos|s|think|thinking)>)")
+_ENVIRONMENT = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+
+Role = Literal["system", "user", "assistant"]
+
+
+class Trusted(str):
+    """Text of our own, filled in as it stands: words of the project, names of choices, numbers in words."""
+
+    __slots__ = ()
+
+
+class Section(NamedTuple):
+    """One message of a prompt."""
+
+    role: Role
+    template: jinja2.Template
+
+
+class Prompt(NamedTuple):
+    """A prompt file, ready to be filled."""
+
+    ref: PromptRef
+    sections: tuple[Section, ...]
+    variables: frozenset[str]
+
+    def render(self, values: Mapping[str, Any], images: Sequence[Image] = ()) -> tuple[Message, ...]:
+        """The conversation with `values` filled in.
+
+        Args:
+            values: One value a variable of the prompt: text, numbers, None, or lists and mappings of these.
+            images: Pictures that follow the text of the last section.
+
+        Raises:
+            BadInput: A variable has no value, or a value no variable.
+        """
+        if set(values) != set(self.variables):
+            raise BadInput(
+                f"prompt {self.ref.id}: values for {sorted(values)}, but its variables are {sorted(self.variables)}"
+            )
+        safe = {name: _delimited(name, value) for name, value in values.items()}
+        messages = [Message(role=role, content=template.render(safe).strip()) for role, template in self.sections]
+        if images:
+            messages[-1] = Message(role=messages[-1].role, content=(cast(str, messages[-1].content), *images))
+        return tuple(messages)
+
+
+@cache
+def load_prompt(name: str, folder: Path = FOLDER) -> Prompt:
+    """Reads `<folder>/<name>.md`.
+
+    Raises:
+        BadInput: There is no such prompt, or it is not of the form described above.
+    """
+    path = folder / f"{name}.md"
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path}: no readable prompt ({error})") from error
+    front = _FRONT.match(text)
+    if front is None or front["id"] != name:
+        raise BadInput(f"{path}: must open with '---', 'id: {name}', 'version: <number>', '---', a line each")
+    before, *parts = _SECTION.split(text[front.end() :])
+    if before.strip() or not parts:
+        raise BadInput(f"{path}: text must stand under '## system', '## user' or '## assistant'")
+    try:
+        variables = jinja2.meta.find_undeclared_variables(_ENVIRONMENT.parse("\n".join(parts[1::2])))
+        sections = [
+            Section(cast(Role, role), _ENVIRONMENT.from_string(body))
+            for role, body in zip(parts[::2], parts[1::2], strict=True)
+        ]
+    except jinja2.TemplateSyntaxError as error:
+        raise BadInput(f"{path}: not a Jinja template ({error})") from error
+    ref = PromptRef(name, int(front["version"]), hashlib.sha256(text.encode()).hexdigest())
+    return Prompt(ref, tuple(sections), frozenset(variables))
+
+
+def delimit(name: str, text: str) -> str:
+    """`text` between two marks that it does not contain, whatever it says.
+
+    The mark is taken from the text's own hash, so equal requests stay equal and no text can hold its own mark. Marks by
+    which model servers tell roles apart (`<|...|>`, `<start_of_turn>`, `<think>`, ...) lose their form by one blank.
+    """
+    clean = _ROLE_MARKS.sub("< ", text.encode("utf-8", "replace").decode())
+    turn = 0
+    while (mark := hashlib.sha256(f"{turn}\n{clean}".encode()).hexdigest()[:12]) in clean:
+        turn += 1
+    return f"[[{name} {mark}]]\n{clean}\n[[end {name} {mark}]]"
+
+
+def _delimited(name: str, value: Any) -> Any:
+    if isinstance(value, str):
+        return value if isinstance(value, Trusted) or not value else delimit(name, value)
+    if isinstance(value, Mapping):
+        return {key: _delimited(str(key), item) for key, item in cast("Mapping[Any, Any]", value).items()}
+    if isinstance(value, Sequence):
+        return [_delimited(name, item) for item in cast("Sequence[Any]", value)]
+    return value

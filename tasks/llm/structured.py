@@ -1,0 +1,169 @@
+"""Answers with a form: asking for it, reading it out of what a model wrote, and the turn that asks again.
+
+What belongs here: schema, extraction, repair. What does not: prompts of a task, the calls themselves (`door`).
+
+Exactly one JSON object may be in an answer. A second one, or the beginning of one that does not parse, is an error to
+repair, never a choice: the last of two may be a quotation from a hostile paper, and the inner part of a truncated
+object may look like a whole one.
+"""
+
+import json
+import re
+from functools import cache
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, ValidationError
+
+from schemas.llm import AnswerT, Message, Request, StructuredOutput
+from tasks.llm.prompt import Trusted, load_prompt
+
+MAX_SHOWN = 20_000
+"""Characters of a faulty answer that the repair turn shows to the model."""
+
+_OBJECT = re.compile(r'\{\s*["}]')
+_FENCE = re.compile(r"\A\s*```[a-zA-Z0-9_-]*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
+_REASONING_END = re.compile(r"</(?:think|thinking|reasoning)>|◁/think▷")
+_REASONING_START = re.compile(r"<(?:think|thinking|reasoning)>|◁think▷")
+_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+class Parsed(NamedTuple):
+    """An answer, or what is wrong with it."""
+
+    answer: BaseModel | None
+    problem: str = ""
+
+
+class _Faulty(ValueError):
+    """JSON that parses, but means nothing certain."""
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(key for i, (key, _) in enumerate(pairs) if key in dict(pairs[:i]))
+        raise _Faulty(f"the key {twice[:100]!r} stands twice in one object")
+    return found
+
+
+def _no_constant(name: str) -> float:
+    raise _Faulty(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
+
+
+@cache
+def answer_schema(answer: type[BaseModel], mode: StructuredOutput) -> dict[str, Any]:
+    """Form of an answer as it stands in the request key.
+
+    `strict` asks the endpoint to enforce the schema while it writes; OpenAI does so only where every object lists all
+    of its keys as required and forbids others, so it is set for such models alone.
+    """
+    schema = answer.model_json_schema()
+    name = _NAME.sub("_", answer.__name__)[:64]
+    return {"mode": mode, "name": name, "schema": schema, "strict": _closed(schema)}
+
+
+def _closed(schema: Any) -> bool:
+    if isinstance(schema, list):
+        return all(_closed(item) for item in schema)
+    if not isinstance(schema, dict):
+        return True
+    if schema.get("type") == "object":
+        required = set(schema.get("required", ()))
+        if schema.get("additionalProperties") is not False or required != set(schema.get("properties", {})):
+            return False
+    return all(_closed(item) for item in schema.values())
+
+
+def response_format(schema: dict[str, Any]) -> dict[str, Any] | None:
+    """The endpoint's setting for a form; None where the endpoint has none."""
+    if schema["mode"] == "json_schema":
+        return {"type": "json_schema", "json_schema": {name: schema[name] for name in ("name", "schema", "strict")}}
+    return {"type": "json_object"} if schema["mode"] == "json_object" else None
+
+
+def with_form(request: Request[AnswerT], schema: dict[str, Any]) -> Request[AnswerT]:
+    """The request with the form told in words, where the endpoint is not told it by a setting."""
+    if schema["mode"] == "json_schema":
+        return request
+    (words,) = load_prompt("answer_form").render({"schema": Trusted(json.dumps(schema["schema"], ensure_ascii=False))})
+    *before, last = request.messages
+    if isinstance(last.content, str):
+        content = f"{last.content}\n\n{words.content}"
+    else:
+        content = (*last.content, str(words.content))
+    return request.model_copy(update={"messages": (*before, Message(role=last.role, content=content))})
+
+
+def repair_request(request: Request[AnswerT], text: str, problem: str) -> Request[AnswerT]:
+    """The one further turn: the faulty answer, what was wrong with it, and the question to give it again."""
+    assert request.answer is not None
+    schema = Trusted(json.dumps(request.answer.model_json_schema(), ensure_ascii=False))
+    turn = load_prompt("repair").render({"problem": problem, "schema": schema})
+    faulty = Message(role="assistant", content=text[:MAX_SHOWN] or "(empty)")
+    return request.model_copy(update={"messages": (*request.messages, faulty, *turn)})
+
+
+def without_reasoning(text: str) -> str:
+    """What stands after the last end-of-thought mark; nothing where a thought was begun and not ended."""
+    cut = 0
+    for end in _REASONING_END.finditer(text):
+        cut = end.end()
+    rest = text[cut:]
+    begun = _REASONING_START.search(rest)
+    return (rest[: begun.start()] if begun else rest).strip()
+
+
+def read_answer(text: str, answer: type[BaseModel], shown: str = "") -> Parsed:
+    """Reads the one JSON object of an answer and checks it against its form.
+
+    Args:
+        text: What the model wrote.
+        answer: The form; duplicate keys and NaN are refused whatever it says.
+        shown: Text that the model was shown. An object inside prose that was there already is a quotation, not an
+            answer; an answer that is nothing but the object (or one code fence) may equal it.
+    """
+    try:
+        found = _find(text, shown)
+        return Parsed(answer.model_validate_json(found))
+    except ValidationError as error:
+        faults = [f"{'.'.join(map(str, e['loc'])) or 'the object'}: {e['msg']}" for e in error.errors()]
+        return Parsed(None, "; ".join(faults)[:1000])
+    except (ValueError, RecursionError) as error:
+        return Parsed(None, str(error)[:1000])
+
+
+def _find(text: str, shown: str) -> str:
+    whole = text.strip()
+    if not whole:
+        raise _Faulty("the answer is empty")
+    if whole.startswith("{") and _ends_at(whole, 0) == len(whole):
+        return whole
+    rest = without_reasoning(whole)
+    if not rest:
+        raise _Faulty("the answer holds reasoning alone")
+    fenced = _FENCE.match(rest)
+    alone = (fenced[1] if fenced else rest).strip()
+    start = _OBJECT.search(alone)
+    if start is None:
+        raise _Faulty("there is no JSON object in the answer")
+    end = _ends_at(alone, start.start())
+    if _OBJECT.search(alone, end):
+        raise _Faulty("there is more than one JSON object in the answer")
+    found = alone[start.start() : end]
+    if len(found) < len(alone) and _squeezed(found) in _squeezed(shown):
+        raise _Faulty("the JSON object in the answer is a quotation of what you were shown")
+    return found
+
+
+def _ends_at(text: str, start: int) -> int:
+    try:
+        return _DECODER.raw_decode(text, start)[1]
+    except json.JSONDecodeError as error:
+        raise _Faulty(f"the JSON is not valid: {error}") from None
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())

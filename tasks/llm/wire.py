@@ -1,0 +1,108 @@
+"""The OpenAI chat-completions form: what is sent, and what of a reply is read.
+
+What belongs here: translation to and from the wire. What does not: sending (`provider`), the meaning of an answer
+(`structured`).
+"""
+
+import base64
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
+
+import orjson
+
+from schemas.llm import Image, LlmSettings, Message, Request, Tokens
+
+MAX_TOKENS_REPORTED = 2**40
+"""A token count above this is not believed."""
+
+
+class Completion(NamedTuple):
+    """What is read of a reply.
+
+    `problem` says why there is nothing to use (empty: there is), `refused` whether the model or its provider declined;
+    `tokens` is None when the endpoint did not report usage.
+    """
+
+    text: str = ""
+    problem: str = ""
+    refused: bool = False
+    cut: bool = False
+    tokens: Tokens | None = None
+    model: str = ""
+
+
+def request_body(settings: LlmSettings, request: Request[Any], response_format: Mapping[str, Any] | None) -> bytes:
+    """The JSON body that asks an endpoint this request."""
+    parameters = request.parameters
+    body: dict[str, Any] = {
+        **parameters.extra,
+        "model": request.model or settings.model,
+        "messages": [{"role": message.role, "content": _content(message)} for message in request.messages],
+        settings.token_field: parameters.max_tokens,
+    }
+    optional = {
+        "temperature": parameters.temperature,
+        "seed": parameters.seed,
+        "top_p": parameters.top_p,
+        "stop": parameters.stop or None,
+        "logprobs": True if parameters.top_logprobs is not None else None,
+        "top_logprobs": parameters.top_logprobs,
+        "response_format": response_format,
+    }
+    body.update((name, value) for name, value in optional.items() if value is not None)
+    return orjson.dumps(body)
+
+
+def _content(message: Message) -> str | list[dict[str, Any]]:
+    if isinstance(message.content, str):
+        return message.content
+    return [_piece(piece) for piece in message.content]
+
+
+def _piece(piece: str | Image) -> dict[str, Any]:
+    if isinstance(piece, str):
+        return {"type": "text", "text": piece}
+    url = f"data:{piece.media_type};base64,{base64.b64encode(piece.data).decode()}"
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def read_completion(raw: bytes) -> Completion:
+    """Reads a chat completion; whatever is missing or of another type becomes a `problem`, never an exception."""
+    try:
+        reply = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        return Completion(problem=f"the reply is not JSON ({error})")
+    if not isinstance(reply, dict):
+        return Completion(problem="the reply is not a JSON object")
+    told = cast("dict[str, Any]", reply)
+    return _read_choice(told.get("choices"))._replace(
+        tokens=_tokens(told.get("usage")), model=str(told.get("model") or "")
+    )
+
+
+def _read_choice(choices: Any) -> Completion:
+    match choices:
+        case [{"message": {"refusal": str(refusal)}}, *_] if refusal:
+            return Completion(problem=f"the model refused: {refusal[:200]}", refused=True)
+        case [{"finish_reason": "content_filter"}, *_]:
+            return Completion(problem="the provider's content filter stopped the answer", refused=True)
+        case [{"message": {"content": str() | None as text}, **rest}, *_]:
+            return Completion(text or "", cut=rest.get("finish_reason") == "length")
+        case [{"message": {}}, *_]:
+            return Completion(problem="the answer is not text")
+        case _:
+            return Completion(problem="the reply has no choices")
+
+
+def _tokens(usage: Any) -> Tokens | None:
+    if not isinstance(usage, dict):
+        return None
+    told = cast("dict[str, Any]", usage)
+    read, written, total = (_count(told.get(name)) for name in ("prompt_tokens", "completion_tokens", "total_tokens"))
+    if read is None or written is None:
+        return None
+    return Tokens(read, max(written, (total or 0) - read))  # some endpoints count reasoning in the total alone
+
+
+def _count(value: Any) -> int | None:
+    return value if type(value) is int and 0 <= value <= MAX_TOKENS_REPORTED else None
