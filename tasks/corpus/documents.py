@@ -39,8 +39,7 @@ CHOICE = """
     )
 """
 ROWS = """
-    SELECT corpus_id, title, abstract, date, fields_of_study
-    FROM eligible SEMI JOIN chosen USING (corpus_id) ORDER BY corpus_id
+    SELECT corpus_id, title, abstract, date, fields_of_study FROM {source} ORDER BY corpus_id
 """
 
 
@@ -93,10 +92,13 @@ def _select_bucket(shard: Shard, bucket: _Bucket) -> None:
         papers = db.read_parquet(str(bucket.papers))
         eligible = papers.filter(bucket.rule.condition)
         eligible.create_view("eligible")
-        chosen = db.read_parquet(str(bucket.chosen)) if bucket.chosen else eligible.select("corpus_id")
-        chosen.create_view("chosen")
+        source = "eligible"
+        if bucket.chosen:
+            db.read_parquet(str(bucket.chosen)).create_view("chosen")
+            source = "eligible SEMI JOIN chosen USING (corpus_id)"
+        rows = tables(db.sql(ROWS.format(source=source)))
         counts = shard.counts
-        counts.kept = write_table(shard.file(f"{shard.name}.parquet"), DOCUMENTS, tables(db.sql(ROWS)))
+        counts.kept = write_table(shard.file(f"{shard.name}.parquet"), DOCUMENTS, rows)
         counts.read = len(papers)
         counts.dropped = {bucket.rule.dropped: counts.read - len(eligible)}
         if bucket.chosen:

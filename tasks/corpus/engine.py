@@ -16,6 +16,9 @@ from tasks.store.workspace import Workspace
 BATCH = 8192
 """Rows that leave a query at a time."""
 
+LEAST_MEMORY = 0.5
+"""GiB."""
+
 
 class Budget(NamedTuple):
     """What one connection may take: memory in GiB, threads, and the folder where it spills the rest."""
@@ -26,10 +29,12 @@ class Budget(NamedTuple):
 
 
 def budget_of(work: Workspace[Any], connections: int = 1) -> Budget:
-    """A fair share of the stage's memory and processors for each of `connections` that are open at a time."""
-    return Budget(
-        work.resources.memory_gib / connections, max(1, work.processes // connections), work.scratch / "spill"
-    )
+    """A fair share of the stage's memory and processors for each of `connections` that are open at a time.
+
+    Never less memory than `LEAST_MEMORY`, of which a join needs a part that it cannot spill.
+    """
+    memory = max(LEAST_MEMORY, work.resources.memory_gib / connections)
+    return Budget(memory, max(1, work.processes // connections), work.scratch / "spill")
 
 
 @contextmanager
@@ -40,10 +45,12 @@ def connect(budget: Budget, name: str) -> Generator[duckdb.DuckDBPyConnection]:
         budget: Its limits.
         name: Unlike that of any other connection open at a time with this budget: they must not share a spill folder.
     """
+    spill = budget.spill / name
+    spill.mkdir(parents=True, exist_ok=True)
     settings: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": f"{int(budget.memory_gib * 1024)}MiB",
         "threads": budget.threads,
-        "temp_directory": str(budget.spill / name),
+        "temp_directory": str(spill),
         "preserve_insertion_order": False,
         "autoinstall_known_extensions": False,
     }

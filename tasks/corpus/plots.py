@@ -56,10 +56,8 @@ def draw_fields(path: Path, title: str, papers: Mapping[str, int]) -> None:
         names = list(papers)[::-1]
         bars = axes.barh(names, [papers[name] for name in names])
         axes.bar_label(bars, fmt="{:,.0f}", padding=3)
-        axes.margins(x=0.15)
-        axes.set_xlabel("papers")
-        axes.xaxis.set_major_formatter("{x:,.0f}")
-        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        axes.margins(x=0.25)
+        axes.set(xlabel="papers", xticks=[])
 
 
 def draw_coverage(path: Path, coverages: Mapping[str, Sequence[float]], at_least_half: float | None) -> None:
@@ -71,7 +69,7 @@ def draw_coverage(path: Path, coverages: Mapping[str, Sequence[float]], at_least
         at_least_half: Share of all surveys with a coverage of 0.5 or more; marked in the plot.
     """
     with _figure(path, "(c) Surveys by coverage of their references") as axes:
-        axes.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="coverage x", ylabel="share of surveys with coverage ≥ x")
+        axes.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="coverage x", ylabel="share with coverage ≥ x")
         if at_least_half is None:
             _say(axes, "no survey with references")
             return

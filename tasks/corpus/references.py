@@ -60,7 +60,7 @@ NOTES = """
         count(DISTINCT survey_id) AS surveys_with_references,
         count(DISTINCT survey_id) FILTER (entries > 0) AS surveys_with_bibliography,
         count(DISTINCT survey_id) FILTER (in_citations) AS surveys_with_citations,
-        sum(entries) AS bibliography_entries,
+        coalesce(sum(entries), 0) AS bibliography_entries,
         count(*) FILTER (linking = 'both') AS both,
         count(*) FILTER (linking = 'bibliography_only') AS bibliography_only,
         count(*) FILTER (linking = 'citations_only') AS citations_only,

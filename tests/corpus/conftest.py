@@ -58,9 +58,7 @@ class Corpus:
         rows = [{"corpus_id": i, "title": "A survey", "accepted": i in ids} for i in (*ids, *rejected)]
         return self.given("surveys", {SURVEYS: rows})
 
-    def build(
-        self, stage: AnyStage, settings: Settings | None = None, workers: int = 1, **inputs: Ref
-    ) -> Dataset:
+    def build(self, stage: AnyStage, settings: Settings | None = None, workers: int = 1, **inputs: Ref) -> Dataset:
         """Builds a stage."""
         request = Request(stage, settings or stage.settings(), inputs)
         return self.store.open(self.store.build(request, Resources(workers=workers, memory_gib=0.5)).ref)

@@ -1,0 +1,15 @@
+"""A query that needs more memory than it may take goes on in files."""
+
+from pathlib import Path
+
+from tasks.corpus.engine import Budget, connect, tables
+
+
+def test_query_spills_beyond_its_memory(tmp_path: Path):
+    with connect(Budget(memory_gib=0.05, threads=1, spill=tmp_path / "not" / "there"), "query") as db:
+        wide = "SELECT i, repeat(md5(i::VARCHAR), 8) AS text FROM range(250_000) t(i) ORDER BY md5(i::VARCHAR)"
+        db.execute(f"CREATE TEMP TABLE wide AS {wide}")
+        spilt = [path for path in (tmp_path / "not" / "there" / "query").iterdir() if path.stat().st_size]
+        rows = sum(len(table) for table in tables(db.sql("FROM wide")))
+    assert spilt
+    assert rows == 250_000
