@@ -58,7 +58,7 @@ POLL = _any(
     r"housing health social socio-?economic national nation-?wide international global annual longitudinal panel",
     r"cross-sectional questionnaire self-report(?:ed)? self-administered anonymous crowdsourced representative",
     "statistical market preference follow-up pilot exploratory large-scale population-based public recruitment travel",
-    "usability experience preliminary qualitative quantitative impression discrimination",
+    "usability experience preliminary qualitative quantitative",
 )
 FIELD = _any(
     "aerial airborne seismic magnetic gravity geophysical geological geodetic bathymetric topographic hydrographic",
@@ -107,14 +107,14 @@ TITLE = (
         r"\b(?:perspectives?|prospects|trends|advances|progress|frontiers|opportunities|past, present)\b",
     ),
     _cue("works as subject", 1, rf"\b{WORKS}\b"),
-    _cue("survey propagation", -9, r"\bsurveys? propagation\b|\bbeliefs?, surveys?\b"),
+    _cue("survey propagation", -9, r"\bsurveys? propagation\b"),
     _cue(
         "survey as an instrument",
         -6,
         r"\bsurveys?[- ](?:data|items?|panels?|variables?|errors?|design|tools?|databases?|training|analysis)\b",
         r"\bsurveys?[- ](?:approach|weights?|areas?|path|quality|time-series|fatigue|completion|nonresponse)\b",
         r"\bsurveys?[- ](?:stud|question|respon|instrument|sampl|method|recruit|particip|interview|experiment|simulat)",
-        r"\bsurveys?[- ](?:platform|aggregat|estimat|imag|plan|vehicle|mission|problem)",
+        r"\bsurveys?[- ](?:platform|aggregat|estimat|imag|plan|vehicle|mission)",
     ),
     _cue(
         "surveys as texts",
