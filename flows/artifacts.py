@@ -1,0 +1,52 @@
+"""What a flow run leaves in the Prefect UI: counts, scores, lineage, where the report is.
+
+What belongs here: making artifacts. What does not: choosing what is in them (`tables`).
+"""
+
+import re
+
+from prefect.artifacts import create_markdown_artifact, create_table_artifact
+
+from flows.pipeline import Pipeline, Slots
+from flows.tables import Labels, Row, Task, count_rows, lineage_rows, score_rows
+
+
+def artifact_key(*parts: str) -> str:
+    """A key as Prefect wants it: lower-case letters, digits and dashes."""
+    return re.sub(r"[^a-z0-9]+", "-", "-".join(parts).lower()).strip("-")
+
+
+def leave_built(pipeline: Pipeline, built: Slots) -> None:
+    """Leaves the counts of what was built, the lineage down to the release files, and the place of a report."""
+    edition = pipeline.edition
+    create_table_artifact(
+        count_rows(pipeline.store, built),
+        key=artifact_key("counts", edition),
+        description=f"What each stage of edition {edition} did with what it read",
+    )
+    lines = [f"# Lineage of edition {edition}", "", markdown_table(lineage_rows(pipeline.store, built))]
+    if "report" in built:
+        lines += ["", f"Report: `{pipeline.store.folder(built['report']) / 'report.html'}`"]
+    create_markdown_artifact("\n".join(lines), key=artifact_key("lineage", edition))
+
+
+def leave_scores(pipeline: Pipeline, built: Slots, task: Task, labels: Labels = "graded") -> None:
+    """Leaves the scores of the runs that were built."""
+    create_table_artifact(
+        score_rows(pipeline.store, built, task, labels),
+        key=artifact_key(task, labels, pipeline.edition),
+        description=f"{task} on edition {pipeline.edition}, {labels} labels: mean over topics, 95 % bootstrap interval",
+    )
+
+
+def markdown_table(rows: list[Row]) -> str:
+    """Rows as a Markdown table, cells escaped."""
+    if not rows:
+        return "(nothing)"
+    names = list(rows[0])
+    lines = [names, ["---"] * len(names), *[[_cell(row[name]) for name in names] for row in rows]]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(value: str | int | float | None) -> str:
+    return "" if value is None else str(value).replace("|", "\\|").replace("\n", " ")

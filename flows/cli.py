@@ -1,0 +1,116 @@
+"""The command line `arena`: the commands' names, the options that all have, and how a failure is told.
+
+What belongs here: putting the commands together, exit codes. What does not: any command (`cli_*`, one file a subject).
+"""
+
+import logging
+import sys
+from typing import Annotated
+
+from cyclopts import App, CycloptsError, Group, Parameter
+from pydantic import ValidationError
+from rich.console import Console
+from rich.logging import RichHandler
+
+from flows.terminal import show_error
+from schemas.errors import ArenaError, UsageError
+
+OK, FAILED, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
+
+app = App(
+    name="arena",
+    help="Turns Semantic Scholar releases into benchmark editions, and runs systems on them.",
+    default_parameter=Parameter(negative=(), consume_multiple=True),
+    result_action="return_value",
+)
+app.command("flows.cli_build:build")
+app.command("flows.cli_build:index")
+app.command(run := App(name="run", help="Run systems on an edition's topics and score them."))
+run.command("flows.cli_build:discovery")
+run.command("flows.cli_build:selection")
+app.command("flows.cli_build:report")
+app.command("flows.cli_search:search")
+app.command(score := App(name="score", help="Score files of rankings."))
+score.command("flows.cli_score:ranking")
+app.command(corpus := App(name="corpus", help="Check the stages that make the corpus."))
+corpus.command("flows.cli_score:selector", name="score-selector")
+app.command(release := App(name="release", help="Look at releases on disk."))
+release.command("flows.cli_release:list_found", name="list")
+release.command("flows.cli_release:check")
+app.command(edition := App(name="edition", help="Look at editions, check and publish them."))
+edition.command("flows.cli_edition:list_editions", name="list")
+edition.command("flows.cli_edition:show")
+edition.command("flows.cli_edition:verify")
+edition.command("flows.cli_edition:publish")
+app.command("flows.cli_edition:gc")
+app.command("flows.demo:demo")
+
+_ANYWHERE = Group("Everywhere")
+
+
+@app.meta.default
+def _launch(
+    *tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
+    debug: Annotated[bool, Parameter(group=_ANYWHERE)] = False,
+    verbose: Annotated[bool, Parameter(group=_ANYWHERE)] = False,
+) -> int | None:
+    """Turns Semantic Scholar releases into benchmark editions, and runs systems on them.
+
+    Args:
+        tokens: The command with its options.
+        debug: Show where an error comes from instead of one line.
+        verbose: Log what is done.
+    """
+    logging.basicConfig(
+        level=logging.INFO if verbose or debug else logging.WARNING,
+        format="%(message)s",
+        handlers=[RichHandler(console=Console(stderr=True), show_path=False)],
+        force=True,
+    )
+    try:
+        return app(tokens, exit_on_error=False, print_error=False)
+    except (CycloptsError, ValidationError, ArenaError) as error:
+        if debug:
+            raise
+        show_error(_one_line(error))
+        return BAD_USAGE if _is_bad_usage(error) else FAILED
+    except KeyboardInterrupt:
+        show_error("interrupted; finished shards are kept, the same command goes on from there")
+        return INTERRUPTED
+    except BrokenPipeError:
+        sys.stderr.close()
+        return FAILED
+
+
+def main() -> None:
+    """Runs the command line and exits: 0 done, 1 failed, 2 used wrongly."""
+    if {"--help", "-h"} & set(sys.argv) or len(sys.argv) == 1:
+        _import_commands(app)
+    try:
+        sys.exit(app.meta(exit_on_error=False, print_error=False) or OK)
+    except CycloptsError as error:
+        show_error(_one_line(error))
+        sys.exit(BAD_USAGE)
+
+
+def _import_commands(group: App) -> None:
+    """Imports every command, so that help can say what each does; otherwise only the one that runs is imported."""
+    for command in group.resolved_commands().values():
+        _import_commands(command)
+
+
+def _is_bad_usage(error: Exception) -> bool:
+    return isinstance(error, CycloptsError | ValidationError | UsageError)
+
+
+def _one_line(error: Exception) -> str:
+    """What is wrong, in one line: of a validation error, the option and the reason."""
+    cause = error if isinstance(error, ValidationError) else error.__cause__
+    if not isinstance(cause, ValidationError):
+        return str(error)
+    wrong = [(".".join(map(str, e["loc"])).replace("_", "-"), e["input"], e["msg"]) for e in cause.errors()]
+    return "; ".join(f"--{option} {value!r}: {message}" for option, value, message in wrong) + "; see --help"
+
+
+if __name__ == "__main__":
+    main()

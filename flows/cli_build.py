@@ -1,0 +1,179 @@
+"""Commands that execute stages: build, index, run discovery and selection, report.
+
+What belongs here: options, and what is printed at the end. What does not: which stages run (`plan`), how (`pipeline`).
+"""
+
+import shutil
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from flows import tables
+from flows.machine import Machine
+from flows.pipeline import Pipeline, Slots, choose_edition, open_files
+from flows.terminal import Display, show_json, show_rows, show_text
+from schemas.identifiers import Field
+from schemas.settings import CorpusSettings, EncoderSettings, IndexSettings, RunSettings, StageControl
+from tasks.store.store import Store
+
+FLAT = Parameter(name="*")
+
+
+def build(
+    *,
+    release: str | None = None,
+    edition: str | None = None,
+    settings: Annotated[CorpusSettings, FLAT] = CorpusSettings(),
+    control: Annotated[StageControl, FLAT] = StageControl(),
+    machine: Annotated[Machine | None, FLAT] = None,
+    json: bool = False,
+) -> None:
+    """Build documents, topics and relevance judgments of a release.
+
+    Args:
+        release: Id of the release, for example 2024-02-06; the newest in the folder when not given.
+        edition: Name under which the datasets are recorded; the release when not given.
+        json: Print the datasets as JSON.
+    """
+    machine = machine or Machine()
+    files = open_files(machine, release)
+    with _pipeline(machine, edition or files["papers"].release, control, new=True) as pipeline:
+        built = pipeline.build_corpus(settings, files)
+    _show_counts(pipeline, built, json)
+
+
+def index(
+    *,
+    edition: str | None = None,
+    field: tuple[Field, ...] = ("abstract",),
+    engine: tuple[Literal["bm25", "dense"], ...] = ("bm25", "dense"),
+    ann: Literal["flat", "ivf", "hnsw", "sq8"] = "flat",
+    encoder: Annotated[EncoderSettings, Parameter(name="*", group="Encoder")] = EncoderSettings(),
+    control: Annotated[StageControl, FLAT] = StageControl(),
+    machine: Annotated[Machine | None, FLAT] = None,
+    json: bool = False,
+) -> None:
+    """Build indexes over an edition's documents.
+
+    Args:
+        edition: Its name; may be left out when there is only one.
+        field: What of a document is indexed.
+        engine: BM25, embeddings, or both.
+        ann: Exact search, or an approximate index whose recall against exact search is measured and recorded.
+        json: Print the datasets as JSON.
+    """
+    settings = IndexSettings(
+        bm25_fields=field if "bm25" in engine else (),
+        dense_fields=field if "dense" in engine else (),
+        encoder=encoder,
+        ann=ann,
+    )
+    with _pipeline(machine or Machine(), edition, control) as pipeline:
+        built = pipeline.build_indexes(settings)
+    _show_counts(pipeline, built, json)
+
+
+def discovery(
+    *,
+    edition: str | None = None,
+    settings: Annotated[RunSettings, FLAT] = RunSettings(),
+    control: Annotated[StageControl, FLAT] = StageControl(),
+    machine: Annotated[Machine | None, FLAT] = None,
+    json: bool = False,
+) -> None:
+    """Run systems and show how many of the survey's references they find (recall, precision).
+
+    Args:
+        edition: Its name; may be left out when there is only one.
+        json: Print the scores as JSON.
+    """
+    _run_systems("discovery", edition, settings, control, machine or Machine(), json)
+
+
+def selection(
+    *,
+    edition: str | None = None,
+    settings: Annotated[RunSettings, FLAT] = RunSettings(),
+    control: Annotated[StageControl, FLAT] = StageControl(),
+    machine: Annotated[Machine | None, FLAT] = None,
+    json: bool = False,
+) -> None:
+    """Run systems and show how well they order what they find (nDCG, MRR; graded and influential labels).
+
+    Args:
+        edition: Its name; may be left out when there is only one.
+        json: Print the scores as JSON.
+    """
+    _run_systems("selection", edition, settings, control, machine or Machine(), json)
+
+
+def report(
+    *,
+    edition: str | None = None,
+    to: Path | None = None,
+    force: bool = False,
+    machine: Annotated[Machine | None, FLAT] = None,
+    json: bool = False,
+) -> None:
+    """Write the report on all scored runs of an edition: one HTML page, Markdown, CSV, JSON, TREC files.
+
+    Args:
+        edition: Its name; may be left out when there is only one.
+        to: Folder to copy the report to; files of the same names there are replaced.
+        force: Write it again although it is there.
+        json: Print where it is as JSON.
+    """
+    control = StageControl(force=("report",) if force else ())
+    with _pipeline(machine or Machine(), edition, control) as pipeline:
+        built = pipeline.write_report()
+    folder = pipeline.store.folder(built["report"])
+    if to:
+        shutil.copytree(folder, to, dirs_exist_ok=True)
+        folder = to
+    if json:
+        show_json({"edition": pipeline.edition, "report": str(folder / "report.html")})
+    else:
+        show_text(f"report: {folder / 'report.html'}")
+
+
+def _run_systems(
+    task: tables.Task,
+    edition: str | None,
+    settings: RunSettings,
+    control: StageControl,
+    machine: Machine,
+    json: bool,
+) -> None:
+    with _pipeline(machine, edition, control) as pipeline:
+        built = pipeline.run_systems(settings)
+    labels: tuple[tables.Labels, ...] = ("graded",) if task == "discovery" else ("graded", "influential")
+    found = {label: tables.score_rows(pipeline.store, built, task, label) for label in labels}
+    if json:
+        show_json({"edition": pipeline.edition, "task": task, "scores": found, "datasets": tables.slot_refs(built)})
+        return
+    for label, rows in found.items():
+        show_rows(
+            rows, f"{task} on edition {pipeline.edition}, {label} labels: mean over topics, 95 % bootstrap interval"
+        )
+
+
+@contextmanager
+def _pipeline(
+    machine: Machine, edition: str | None, control: StageControl, *, new: bool = False
+) -> Generator[Pipeline]:
+    """The pipeline of an edition, executing here and showing what it does."""
+    store = Store(machine.root)
+    name = edition if new and edition else choose_edition(store, edition)
+    with Display() as display:
+        yield Pipeline(store, name, display.executor(store, machine), control)
+
+
+def _show_counts(pipeline: Pipeline, built: Slots, json: bool) -> None:
+    rows = tables.count_rows(pipeline.store, built)
+    if json:
+        show_json({"edition": pipeline.edition, "datasets": tables.slot_refs(built), "counts": rows})
+    else:
+        show_rows(rows, f"edition {pipeline.edition}", decimals=1)

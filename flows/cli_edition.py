@@ -1,0 +1,114 @@
+"""Commands on editions and on the store they live in: list, show, verify, publish, gc.
+
+What belongs here: looking and deleting. What does not: building (`cli_build`).
+"""
+
+from typing import Annotated
+
+from flows import tables
+from flows.cli_build import FLAT
+from flows.machine import StoreFolder
+from flows.terminal import show_json, show_rows, show_text
+from schemas.errors import StoreError
+from tasks.store.collect import collect
+from tasks.store.editions import Editions
+from tasks.store.store import Store
+
+Folder = Annotated[StoreFolder | None, FLAT]
+
+
+def list_editions(*, folder: Folder = None, json: bool = False) -> None:
+    """List the editions of the store.
+
+    Args:
+        json: Print as JSON.
+    """
+    editions = Editions(Store((folder or StoreFolder()).root))
+    rows: list[tables.Row] = [
+        {
+            "edition": found.name,
+            "release": found.release,
+            "published": found.published.isoformat() if found.published else None,
+            "datasets": len(found.slots),
+            "runs": sum(slot.startswith("run/") for slot in found.slots),
+        }
+        for found in map(editions.load, editions.names())
+    ]
+    if json:
+        show_json(rows)
+    else:
+        show_rows(rows)
+
+
+def show(name: str, /, *, folder: Folder = None, json: bool = False) -> None:
+    """Show an edition's datasets, and from what each was made, down to the release files.
+
+    Args:
+        name: The edition.
+        json: Print as JSON.
+    """
+    store = Store((folder or StoreFolder()).root)
+    edition = Editions(store).load(name)
+    lineage = tables.lineage_rows(store, edition.slots)
+    if json:
+        show_json({**edition.model_dump(mode="json"), "lineage": lineage})
+    else:
+        state = f"published {edition.published:%Y-%m-%d}" if edition.published else "draft"
+        show_rows(lineage, f"edition {name} of release {edition.release} ({state})")
+
+
+def verify(name: str, /, *, hashes: bool = False, folder: Folder = None, json: bool = False) -> None:
+    """Check that every file of an edition is there and of the right size.
+
+    Args:
+        name: The edition.
+        hashes: Also compute the sha256 of every file.
+        json: Print the problems as JSON.
+    """
+    problems = Editions(Store((folder or StoreFolder()).root)).problems(name, check_hashes=hashes)
+    rows: list[tables.Row] = [{"path": str(problem.path), "problem": problem.what} for problem in problems]
+    if json:
+        show_json(rows)
+    elif rows:
+        show_rows(rows)
+    if problems:
+        raise StoreError(
+            f"edition {name}: {len(problems)} problems, the first: {problems[0].path} {problems[0].what}; "
+            "run the stage again with --force"
+        )
+    if not json:
+        show_text(f"edition {name}: every file is whole" + ("" if hashes else " (sizes only; --hashes for content)"))
+
+
+def publish(name: str, /, *, folder: Folder = None, json: bool = False) -> None:
+    """Freeze an edition after checking the content of every file; runs can still be added.
+
+    Args:
+        name: The edition.
+        json: Print it as JSON.
+    """
+    edition = Editions(Store((folder or StoreFolder()).root)).publish(name)
+    if json:
+        show_json(edition.model_dump(mode="json"))
+    else:
+        show_text(f"edition {name} was published at {edition.published:%Y-%m-%d %H:%M} UTC")
+
+
+def gc(*, delete: bool = False, folder: Folder = None, json: bool = False) -> None:
+    """Say what no edition reaches; delete it only when told to.
+
+    Args:
+        delete: Delete it. Without this nothing changes.
+        json: Print as JSON.
+    """
+    garbage = collect(Store((folder or StoreFolder()).root), dry_run=not delete)
+    rows: list[tables.Row] = [
+        {"path": str(item.path), "MB": round(item.size / 1e6, 1), "why": item.why} for item in garbage
+    ]
+    if json:
+        show_json({"deleted": delete, "found": rows})
+        return
+    total = sum(item.size for item in garbage) / 1e6
+    if rows:
+        show_rows(rows, decimals=1)
+    show_text(f"{len(rows)} folders, {total:,.1f} MB {'deleted' if delete else 'can go; add --delete to delete them'}")

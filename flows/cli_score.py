@@ -1,0 +1,82 @@
+"""Commands that score files: rankings against relevance judgments, a survey selector against labels.
+
+What belongs here: options and printing. What does not: measures and reading files (`tasks`).
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+from flows import tables
+from flows.cli_build import FLAT
+from flows.machine import StoreFolder
+from flows.pipeline import choose_edition
+from flows.terminal import show_json, show_rows
+from schemas.errors import UsageError
+from tasks.corpus.selector import find_selector, score_selector
+from tasks.metrics.ranking import evaluate_run
+from tasks.stats.ranking_files import read_qrels, read_run
+from tasks.store.editions import Editions
+from tasks.store.store import Store
+
+
+def ranking(qrels: Path, run: Path, /, *, labels: tables.Labels = "graded", json: bool = False) -> None:
+    """Score a run file against relevance judgments, as trec_eval does.
+
+    Both may be TREC files or JSON. A topic that the run lacks counts 0 in `mean_all` and is left out of
+    `mean_evaluated`.
+
+    Args:
+        qrels: Judgments: `topic 0 document label` lines, or {topic: {document: label}}.
+        run: Rankings: `topic Q0 document rank score tag` lines, or {topic: [[document, score], ...]}.
+        labels: Labels as they are, or only 2 and more.
+        json: Print per-topic values and both means as JSON.
+    """
+    evaluation = evaluate_run(read_qrels(qrels), read_run(run), labels)
+    if json:
+        show_json(evaluation)
+        return
+    means = {"mean_all": evaluation["mean_all"] or {}, "mean_evaluated": evaluation["mean_evaluated"] or {}}
+    names = list(means["mean_all"] or means["mean_evaluated"])
+    rows: list[tables.Row] = [
+        {"measure": name, **{kind: values.get(name) for kind, values in means.items()}} for name in names
+    ]
+    show_rows(rows, f"{run.name}, {labels} labels, {len(evaluation['per_topic'])} topics evaluated")
+
+
+def selector(
+    labels: Path,
+    /,
+    *,
+    name: str = "rules",
+    edition: str | None = None,
+    folder: Annotated[StoreFolder | None, FLAT] = None,
+    json: bool = False,
+) -> None:
+    """Compare a survey selector with human labels, over the papers of an edition.
+
+    Args:
+        labels: JSON lines {"corpusid": ..., "title": ..., "label": "yes", "no" or "unsure"}.
+        name: Which selector.
+        edition: Whose papers; may be left out when there is only one.
+        json: Print as JSON.
+    """
+    store = Store((folder or StoreFolder()).root)
+    chosen = choose_edition(store, edition)
+    papers = Editions(store).load(chosen).slots.get("papers")
+    if papers is None:
+        raise UsageError(f"edition {chosen} has no papers; run: arena build")
+    found = score_selector(labels, store.open(papers), find_selector(name))
+    if json:
+        show_json({**found._asdict(), "confusions": [wrong._asdict() for wrong in found.confusions]})
+        return
+    summary: tables.Row = {
+        "precision": found.precision,
+        "recall": found.recall,
+        "F1": found.f1,
+        "labelled": found.labelled,
+        "unsure": found.unsure,
+        "not in the edition": found.absent,
+    }
+    if found.confusions:
+        show_rows([dict(wrong._asdict()) for wrong in found.confusions], "where it disagrees")
+    show_rows([summary], f"selector {name} against {labels.name}")

@@ -1,0 +1,90 @@
+"""`arena search`: a question to one of an edition's retrievers, answered for a person.
+
+What belongs here: options and printing. What does not: retrieval (`tasks/retrieval`).
+"""
+
+from dataclasses import replace
+from datetime import date, timedelta
+from typing import Annotated
+
+import numpy as np
+
+from flows import tables
+from flows.cli_build import FLAT
+from flows.machine import Machine
+from flows.pipeline import choose_edition, remedy
+from flows.terminal import show_json, show_rows
+from schemas.errors import UsageError
+from schemas.identifiers import Field
+from schemas.settings import RetrieverName
+from tasks.retrieval.retriever import NEVER, Allowed
+from tasks.stats.library import PARTS, open_library
+from tasks.store.dataset import Dataset
+from tasks.store.editions import Editions
+from tasks.store.store import Store
+
+NOBODY = -1
+"""corpus_id of no paper: the question of a person is no survey that would have to be kept out."""
+
+
+def search(
+    query: str,
+    /,
+    *,
+    edition: str | None = None,
+    retriever: RetrieverName = "hybrid",
+    field: Field = "abstract",
+    before: date | None = None,
+    k: int = 10,
+    machine: Annotated[Machine | None, FLAT] = None,
+    json: bool = False,
+) -> None:
+    """Search an edition's documents.
+
+    Args:
+        query: What is looked for.
+        edition: Its name; may be left out when there is only one.
+        retriever: Which engine.
+        field: Which index.
+        before: Only papers published before this day, YYYY-MM-DD.
+        k: Number of papers.
+        json: Print them as JSON.
+    """
+    machine = machine or Machine()
+    datasets = _open_datasets(Store(machine.root), edition, [*PARTS[retriever]], field)
+    library = open_library(retriever, datasets, machine)
+    everybody = replace(library.catalogue, surveys=np.zeros_like(library.catalogue.surveys))
+    allowed = Allowed(everybody, NOBODY, before) if before else None
+    hits = library.engines[retriever].search(query, k, allowed).hits
+    documents = library.reader.read([hit.corpus_id for hit in hits])
+    days = everybody.days[everybody.rows(np.array([hit.corpus_id for hit in hits], np.int64))]
+    rows: list[tables.Row] = [
+        {
+            "rank": rank,
+            "score": round(hit.score, 4),
+            "year": _year(day),
+            "title": document.title,
+            "corpus_id": hit.corpus_id,
+        }
+        for rank, (hit, document, day) in enumerate(zip(hits, documents, days, strict=True), 1)
+    ]
+    if json:
+        show_json(rows)
+    else:
+        show_rows(rows)
+
+
+def _open_datasets(store: Store, edition: str | None, parts: list[str], field: Field) -> dict[str, Dataset]:
+    """The documents, the surveys and the indexes of one field, by the names that a library knows them by."""
+    name = choose_edition(store, edition)
+    slots = Editions(store).load(name).slots
+    wanted = {"documents": "documents", "surveys": "surveys", **{part: f"{part}/{field}" for part in parts}}
+    if missing := [slot for slot in wanted.values() if slot not in slots]:
+        raise UsageError(f"edition {name} has no {', '.join(missing)}; {remedy(missing[0])}")
+    if "embeddings" in wanted and f"ann/{field}" in slots:
+        wanted["ann"] = f"ann/{field}"
+    return {part: store.open(slots[slot]) for part, slot in wanted.items()}
+
+
+def _year(day: np.int32) -> int | None:
+    return None if day == NEVER else (date(1970, 1, 1) + timedelta(days=int(day))).year

@@ -1,0 +1,185 @@
+"""Executes plans for one edition: with which executor, what is forced, where it ends, what is recorded.
+
+What belongs here: the walk from step to step, the same with and without a server. What does not: which steps there are
+(`plan`), how one is executed (the CLI's display, or `as_task`).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from flows import plan
+from flows.machine import Machine
+from flows.plan import Engine, Step
+from schemas.errors import ArenaError, UsageError
+from schemas.identifiers import STAGE_NAMES, DatasetName
+from schemas.manifest import Ref
+from schemas.release import ReleaseDataset
+from schemas.settings import (
+    CorpusSettings,
+    EncoderSettings,
+    IndexSettings,
+    Resources,
+    RetrieverName,
+    RunSettings,
+    StageControl,
+)
+from tasks.release.mirror import list_releases, open_release
+from tasks.reports.report import ReportSettings
+from tasks.store.editions import Editions
+from tasks.store.store import Built, Request, Store
+from tasks.store.workspace import Progress
+
+Slots = dict[str, Ref]
+
+
+class StageLabel(NamedTuple):
+    """How a request is shown, and whether it is executed although its dataset is there."""
+
+    slot: str
+    forced: bool
+
+
+Executor = Callable[[Request, StageLabel], Ref]
+
+
+def build_labelled(
+    store: Store, request: Request, resources: Resources, label: StageLabel, report: Callable[[Progress], None]
+) -> Built:
+    """Builds a request as its label says.
+
+    Raises:
+        ArenaError: As the store and the stage say, with the slot in the message.
+    """
+    try:
+        return store.build(request, resources, force=label.forced, report=report)
+    except ArenaError as error:
+        if request.stage.name in str(error):
+            raise
+        raise type(error)(f"stage {label.slot}: {error}") from error
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """The pipeline of one edition.
+
+    Attributes:
+        store: Where datasets lie.
+        edition: Name under which each finished slot is recorded.
+        execute: Turns a request into a dataset.
+        control: Which stages are forced, and which is the last.
+    """
+
+    store: Store
+    edition: str
+    execute: Executor
+    control: StageControl = field(default_factory=StageControl)
+
+    def build_corpus(self, settings: CorpusSettings, release: Mapping[DatasetName, ReleaseDataset]) -> Slots:
+        """Builds documents, topics and qrels of a release; starts the edition when there is none of that name."""
+        steps = plan.plan_corpus(settings, release)
+        return self.walk(steps, release=release["papers"].release)
+
+    def build_indexes(self, settings: IndexSettings) -> Slots:
+        """Builds the indexes over the edition's documents."""
+        return self.walk(plan.plan_index(settings))
+
+    def run_systems(self, settings: RunSettings) -> Slots:
+        """Runs the baselines on the edition's topics and scores the runs."""
+        engines = [self._engine(name, settings) for name in settings.retrievers]
+        return self.walk(plan.plan_runs(settings, engines))
+
+    def write_report(self) -> Slots:
+        """Writes the report on every scored run of the edition."""
+        edition = Editions(self.store).load(self.edition)
+        tags = [
+            slot.removeprefix("run/")
+            for slot in edition.slots
+            if slot.startswith("run/") and slot.replace("run/", "scores/", 1) in edition.slots
+        ]
+        settings = ReportSettings(title=f"Edition {self.edition}", release=edition.release, edition=self.edition)
+        return self.walk(plan.plan_report(settings, tags))
+
+    def walk(self, steps: Sequence[Step], release: str | None = None) -> Slots:
+        """Executes steps in order and records each finished slot.
+
+        Args:
+            steps: Each takes its inputs from earlier ones or from the edition.
+            release: The edition's release; None: as the edition says, which must exist.
+
+        Raises:
+            UsageError: There is no such edition, or a step needs a slot that it does not have.
+            ArenaError: As the stages say.
+        """
+        editions = Editions(self.store)
+        known: Slots = {}
+        if release is None or self.edition in editions.names():
+            edition = editions.load(self.edition)
+            release, known = release or edition.release, dict(edition.slots)
+        built: Slots = {}
+        for step in steps:
+            if self.control.until and STAGE_NAMES.index(step.stage.name) > STAGE_NAMES.index(self.control.until):
+                continue
+            request = Request(step.stage, step.settings, self._inputs(step, known | built))
+            label = StageLabel(step.slot, forced=step.stage.name in self.control.force)
+            built[step.slot] = self.execute(request, label)
+            editions.record(self.edition, release, {step.slot: built[step.slot]})
+        return built
+
+    def _inputs(self, step: Step, slots: Slots) -> dict[str, Ref | ReleaseDataset]:
+        missing = [slot for slot in step.inputs.values() if isinstance(slot, str) and slot not in slots]
+        if missing:
+            raise UsageError(
+                f"edition {self.edition} has no {', '.join(missing)}, which {step.slot} needs; {remedy(missing[0])}"
+            )
+        return {name: slots[source] if isinstance(source, str) else source for name, source in step.inputs.items()}
+
+    def _engine(self, retriever: RetrieverName, settings: RunSettings) -> Engine:
+        """The engine with the encoder and the kind of index that the edition has for the field."""
+        if retriever == "bm25":
+            return Engine(retriever, settings.field)
+        slots = Editions(self.store).load(self.edition).slots
+        slot = f"embeddings/{settings.field}"
+        if slot not in slots:
+            raise UsageError(f"edition {self.edition} has no {slot}, which {retriever} needs; {remedy(slot)}")
+        encoder = self.store.open(slots[slot]).manifest.parameters["encoder"]
+        approximate = slots.get(f"ann/{settings.field}")
+        kind = self.store.open(approximate).manifest.parameters["kind"] if approximate else None
+        return Engine(retriever, settings.field, EncoderSettings.model_validate(encoder), kind)
+
+
+def open_files(machine: Machine, release: str | None) -> dict[DatasetName, ReleaseDataset]:
+    """The files of a release in the machine's mirror (None: of the newest), fingerprinted.
+
+    Raises:
+        ReleaseError: There is no such release, or it is not complete.
+    """
+    newest = list_releases(machine.releases)[-1:]
+    return open_release(machine.releases, release or "".join(newest), machine.root / "fingerprints.json")
+
+
+def choose_edition(store: Store, name: str | None) -> str:
+    """The edition of that name, or the only one there is.
+
+    Raises:
+        UsageError: There is none of that name, or more than one to choose from.
+    """
+    editions = Editions(store)
+    names = editions.names()
+    if name is None and len(names) == 1:
+        return names[0]
+    if name is None:
+        raise UsageError(
+            f"which edition? add --edition with one of: {', '.join(names)}"
+            if names
+            else f"no edition in {store.root} yet; run: arena build"
+        )
+    return editions.load(name).name
+
+
+def remedy(slot: str) -> str:
+    """The command that makes a slot."""
+    stage, _, name = slot.partition("/")
+    if stage in ("bm25", "embeddings", "ann"):
+        return f"run: arena index --field {name}"
+    return "run: arena run discovery" if stage in ("run", "scores") else "run: arena build"

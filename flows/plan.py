@@ -1,0 +1,206 @@
+"""The one composition of the pipeline: which stages, from which inputs, in which order.
+
+What belongs here: steps as data. What does not: executing them (`pipeline`), Prefect (`as_task`), the stages.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from schemas.errors import ReleaseError
+from schemas.identifiers import DatasetName
+from schemas.identifiers import Field as DocumentField
+from schemas.release import ReleaseDataset
+from schemas.settings import CorpusSettings, EncoderSettings, IndexSettings, RetrieverName, RunSettings, Settings
+from tasks.corpus.documents import DocumentSettings, documents
+from tasks.corpus.papers import PapersSettings, papers
+from tasks.corpus.records import RecordSettings, abstract_records, citation_records, full_texts, paper_records
+from tasks.corpus.references import ReferenceSettings, references
+from tasks.corpus.statistics import StatisticsSettings, statistics
+from tasks.corpus.surveys import SurveySettings, surveys
+from tasks.corpus.topics import TopicSettings, topics
+from tasks.index.ann import AnnSettings, ann
+from tasks.index.bm25 import Bm25Settings, bm25
+from tasks.index.embeddings import EmbeddingSettings, embeddings
+from tasks.reports.report import ReportSettings, report
+from tasks.retrieval.system import find_baseline
+from tasks.stats.runs import SystemSettings, run
+from tasks.stats.scores import ScoreSettings, scores
+from tasks.store.stage import AnyStage
+
+_SHORT_NAMES = {"all-MiniLM-L6-v2": "minilm"}
+
+
+class Step(NamedTuple):
+    """One stage of a plan.
+
+    Attributes:
+        slot: Under which name the dataset is recorded in the edition.
+        stage: What is executed.
+        settings: Its parameters.
+        inputs: By the stage's input names: the slot of an earlier step (or of the edition), or release files.
+    """
+
+    slot: str
+    stage: AnyStage
+    settings: Settings
+    inputs: Mapping[str, str | ReleaseDataset]
+
+
+def plan_corpus(settings: CorpusSettings, release: Mapping[DatasetName, ReleaseDataset]) -> list[Step]:
+    """From release files to documents, topics, qrels and statistics.
+
+    Raises:
+        ReleaseError: The release lacks a dataset that the settings need.
+    """
+    texts = release.get("s2orc_v2") or release.get("s2orc")
+    if settings.corpus == "full_text" and texts is None:
+        raise ReleaseError(
+            "the release has no full texts (dataset s2orc_v2 or s2orc); add it, or build with --corpus abstract"
+        )
+    records = RecordSettings(buckets=settings.buckets)
+    with_texts = {"full_texts": "full_texts"} if texts else {}
+    limited = {"references": "references"} if settings.limit_documents else {}
+    return [
+        Step("paper_records", paper_records, records, {"files": release["papers"]}),
+        Step("abstract_records", abstract_records, records, {"files": release["abstracts"]}),
+        Step("citation_records", citation_records, records, {"files": release["citations"]}),
+        *([Step("full_texts", full_texts, records, {"files": texts})] if texts else []),
+        Step("papers", papers, PapersSettings(), _same("paper_records", "abstract_records") | with_texts),
+        Step(
+            "surveys",
+            surveys,
+            SurveySettings(word=settings.survey_word, selector=settings.survey_selector),
+            _same("papers"),
+        ),
+        Step("references", references, ReferenceSettings(), _same("surveys", "citation_records") | with_texts),
+        Step(
+            "documents",
+            documents,
+            DocumentSettings(corpus=settings.corpus, limit=settings.limit_documents),
+            _same("papers") | limited,
+        ),
+        Step(
+            "topics",
+            topics,
+            TopicSettings(year_only_survey=settings.year_only_survey),
+            _same("surveys", "papers", "references", "documents"),
+        ),
+        Step(
+            "statistics",
+            statistics,
+            StatisticsSettings(),
+            _same("papers", "documents", "surveys", "references", "topics"),
+        ),
+    ]
+
+
+def plan_index(settings: IndexSettings) -> list[Step]:
+    """Indexes over the edition's documents."""
+    lexical = [
+        Step(f"bm25/{field}", bm25, Bm25Settings(field=field), _indexed_inputs(field)) for field in settings.bm25_fields
+    ]
+    dense = [
+        Step(
+            f"embeddings/{field}",
+            embeddings,
+            EmbeddingSettings(field=field, encoder=settings.encoder),
+            _indexed_inputs(field),
+        )
+        for field in settings.dense_fields
+    ]
+    approximate = [
+        Step(f"ann/{field}", ann, AnnSettings(kind=settings.ann), {"embeddings": f"embeddings/{field}"})
+        for field in settings.dense_fields
+        if settings.ann != "flat"
+    ]
+    return [*lexical, *dense, *approximate]
+
+
+class Engine(NamedTuple):
+    """What the systems of one run search with: a retriever over a field, and the edition's choices behind it.
+
+    Attributes:
+        retriever: Which engine.
+        field: Which index.
+        encoder: Of the field's embeddings; None when the retriever has no use for them.
+        ann: Kind of the field's approximate index; None: exact search.
+    """
+
+    retriever: RetrieverName
+    field: DocumentField
+    encoder: EncoderSettings | None = None
+    ann: str | None = None
+
+    @property
+    def inputs(self) -> dict[str, str]:
+        """The indexes' slots by the run stage's input names."""
+        names = ["bm25"] if self.retriever != "dense" else []
+        names += ["embeddings"] if self.encoder else []
+        names += ["ann"] if self.ann else []
+        return {name: f"{name}/{self.field}" for name in names}
+
+
+def run_tag(baseline: str, engine: Engine, settings: RunSettings) -> str:
+    """The name of a run: `<baseline>.<retriever>.<field>`, then whatever differs from what the name promises.
+
+    That is `@<cutoff>` unless 100, `+<encoder>` unless the production encoder, `+<kind>` of an approximate index, and
+    `-first<n>` when the topics are limited.
+    """
+    tag = f"{baseline}.{engine.retriever}.{engine.field}"
+    if settings.cutoff != 100:
+        tag += f"@{settings.cutoff}"
+    if engine.encoder and engine.encoder.model != EncoderSettings().model:
+        tag += f"+{_short_name(engine.encoder.model)}"
+    if engine.ann:
+        tag += f"+{engine.ann}"
+    return tag if settings.limit_topics is None else f"{tag}-first{settings.limit_topics}"
+
+
+def plan_runs(settings: RunSettings, engines: Sequence[Engine]) -> list[Step]:
+    """Every baseline with every engine, then the scores of each run.
+
+    Raises:
+        UsageError: A baseline is not known.
+    """
+    runs: list[Step] = []
+    for name in settings.baselines:
+        baseline = find_baseline(name)
+        for engine in engines:
+            tag = run_tag(name, engine, settings)
+            system = SystemSettings(
+                baseline=name,
+                baseline_version=baseline.version,
+                retriever=engine.retriever,
+                field=engine.field,
+                cutoff=settings.cutoff,
+                limit_topics=settings.limit_topics,
+                seed=settings.seed,
+                tag=tag,
+            )
+            runs.append(Step(f"run/{tag}", run, system, _same("topics", "documents", "surveys") | engine.inputs))
+    rule = ScoreSettings(seed=settings.seed, limit_topics=settings.limit_topics)
+    return runs + [
+        Step(step.slot.replace("run/", "scores/", 1), scores, rule, {"run": step.slot, "topics": "topics"})
+        for step in runs
+    ]
+
+
+def plan_report(settings: ReportSettings, tags: Sequence[str]) -> list[Step]:
+    """The report on the runs `tags`, all of which have scores."""
+    inputs = {f"{kind}:{tag}": f"{kind}/{tag}" for tag in tags for kind in ("run", "scores")}
+    return [Step("report", report, settings, _same("topics", "statistics") | inputs)]
+
+
+def _same(*names: str) -> dict[str, str]:
+    """Inputs whose slot is named as the input is."""
+    return {name: name for name in names}
+
+
+def _indexed_inputs(field: DocumentField) -> dict[str, str]:
+    return _same("documents", "full_texts") if field == "text" else _same("documents")
+
+
+def _short_name(model: str) -> str:
+    name = model.rstrip("/").rpartition("/")[2]
+    return _SHORT_NAMES.get(name) or re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")

@@ -1,0 +1,112 @@
+"""The Prefect API that flows of this process talk to: the configured one, or a server of our own for as long as needed.
+
+What belongs here: starting and ending that server. What does not: servers that run for days (`infra/`).
+"""
+
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from schemas.errors import ArenaError
+
+START_WITHIN, STOP_WITHIN = 120.0, 15.0
+"""Seconds."""
+
+
+@contextmanager
+def prefect_api(folder: Path) -> Generator[str]:
+    """Makes sure that there is a Prefect API; to be entered before `prefect` is imported.
+
+    The server of PREFECT_API_URL is used when that is set. Otherwise one is started on loopback, and ended again.
+
+    Args:
+        folder: Where a server of our own keeps its database and its log (`server.log`).
+
+    Yields:
+        The API's address.
+
+    Raises:
+        ArenaError: The server ended, or did not answer in time; the message names the log.
+    """
+    if configured := os.environ.get("PREFECT_API_URL"):
+        yield configured
+        end_prefect_threads()
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    os.environ |= {"PREFECT_HOME": str(folder.absolute()), "PREFECT_SERVER_ANALYTICS_ENABLED": "false"}
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    url, log = f"http://127.0.0.1:{port}/api", folder / "server.log"
+    server = _start(port, log)
+    try:
+        _wait_until_healthy(server, url, log)
+        os.environ["PREFECT_API_URL"] = url
+        yield url
+        end_prefect_threads()
+    finally:
+        os.environ.pop("PREFECT_API_URL", None)
+        _stop(server)
+
+
+def end_prefect_threads() -> None:
+    """Ends Prefect's background threads, after they have sent their last events.
+
+    They keep the context of the last flow run, and so everything that it imported, alive until after the interpreter
+    has ended; DuckDB then fills the terminal with complaints about objects that are never released.
+    """
+    from prefect._internal.concurrency.threads import get_global_loop, get_run_sync_loop
+
+    for loop in (get_run_sync_loop(), get_global_loop()):
+        loop.shutdown()
+        loop.thread.join(STOP_WITHIN)
+
+
+def _start(port: int, log: Path) -> "subprocess.Popen[bytes]":
+    with log.open("w") as output:
+        return subprocess.Popen(
+            [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=_end_with_parent,
+        )
+
+
+def _end_with_parent() -> None:
+    """Asks the kernel to end this process when its parent ends, so that not even kill -9 leaves a server behind."""
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
+
+
+def _wait_until_healthy(server: "subprocess.Popen[bytes]", url: str, log: Path) -> None:
+    deadline = time.monotonic() + START_WITHIN
+    while time.monotonic() < deadline:
+        if server.poll() is not None:
+            raise ArenaError(f"the Prefect server ended with {server.returncode} while starting; see {log}")
+        try:
+            with urllib.request.urlopen(f"{url}/health", timeout=2):  # noqa: S310 - a URL of our own
+                return
+        except OSError:
+            time.sleep(0.2)
+    raise ArenaError(f"the Prefect server did not answer within {START_WITHIN:.0f} s; see {log}")
+
+
+def _stop(server: "subprocess.Popen[bytes]") -> None:
+    """Ends the server's own process group: politely, then not."""
+    for how in (signal.SIGTERM, signal.SIGKILL):
+        if server.poll() is not None:
+            return
+        os.killpg(server.pid, how)
+        try:
+            server.wait(STOP_WITHIN)
+        except subprocess.TimeoutExpired:
+            continue

@@ -1,0 +1,98 @@
+"""What a person is shown of an edition, as rows: counts, scores, lineage.
+
+What belongs here: choosing and rounding what is shown. What does not: drawing it (`terminal`, `artifacts`), the report
+(`tasks/reports`).
+"""
+
+from collections.abc import Mapping
+from typing import Literal
+
+import polars as pl
+
+from schemas.manifest import Ref
+from tasks.metrics.ranking.evaluation import Labels
+from tasks.reports.sections.retrieval import DISCOVERY, SELECTION
+from tasks.store.store import Store
+
+Row = dict[str, str | int | float | None]
+Task = Literal["discovery", "selection"]
+
+MEASURES: Mapping[Task, Mapping[str, str]] = {"discovery": DISCOVERY, "selection": SELECTION}
+"""Measures of a task's table, with the names that people know them by."""
+
+
+def count_rows(store: Store, slots: Mapping[str, Ref]) -> list[Row]:
+    """What each stage did with what it read; `dropped` names the reasons."""
+    rows: list[Row] = []
+    for slot, ref in slots.items():
+        manifest = store.open(ref).manifest
+        counts = manifest.counts
+        dropped = ", ".join(f"{reason} {number:,}" for reason, number in sorted(counts.dropped.items()) if number)
+        rows.append(
+            {
+                "slot": slot,
+                "read": counts.read,
+                "kept": counts.kept,
+                "dropped": dropped,
+                "failed": counts.failed,
+                "seconds": round(manifest.seconds, 1),
+                "MB": round(sum(file.size for file in manifest.files) / 1e6, 1),
+            }
+        )
+    return rows
+
+
+def score_rows(store: Store, slots: Mapping[str, Ref], task: Task, labels: Labels = "graded") -> list[Row]:
+    """Means over all topics of every `scores/` slot, with 95 % intervals.
+
+    Args:
+        store: Where the datasets lie.
+        slots: Of an edition; others than `scores/` are passed over.
+        task: Which measures.
+        labels: `graded` or `influential`.
+    """
+    return [_score_row(store, ref, task, labels) for slot, ref in slots.items() if slot.startswith("scores/")]
+
+
+def _score_row(store: Store, ref: Ref, task: Task, labels: Labels) -> Row:
+    summaries = pl.read_parquet(store.open(ref).files("summaries"))
+    rows = {
+        row["measure"]: row
+        for row in summaries.filter(group="all", labels=labels).iter_rows(named=True)
+        if row["measure"] in MEASURES[task]
+    }
+    first = next(iter(rows.values()))
+    shown: Row = {"run": first["tag"], "topics": first["topics"], "covered": first["covered"]}
+    for measure in MEASURES[task]:
+        row = rows[measure]
+        shown[measure] = None if row["mean"] is None else round(row["mean"], 4)
+        shown[f"{measure} 95 %"] = None if row["low"] is None else f"{row['low']:.3f}-{row['high']:.3f}"
+    return shown
+
+
+def lineage_rows(store: Store, slots: Mapping[str, Ref]) -> list[Row]:
+    """From which datasets and release files each slot was made."""
+    rows: list[Row] = []
+    for slot, ref in slots.items():
+        manifest = store.open(ref).manifest
+        sources = [
+            f"{name}: {entry.stage}/{entry.key[:8]}"
+            if isinstance(entry, Ref)
+            else f"{name}: release {entry.release} {entry.dataset} ({entry.files} files, {entry.digest[:8]})"
+            for name, entry in manifest.inputs.items()
+        ]
+        rows.append(
+            {
+                "slot": slot,
+                "dataset": f"{ref.stage}/{ref.key[:8]}",
+                "version": manifest.version,
+                "digest": ref.digest[:12],
+                "from": "; ".join(sources),
+            }
+        )
+    return rows
+
+
+def slot_refs(slots: Mapping[str, Ref]) -> dict[str, dict[str, str]]:
+    """Slots as plain values."""
+    return {slot: ref.model_dump() for slot, ref in slots.items()}

@@ -1,0 +1,86 @@
+"""Rankings and relevance judgments in files that people bring: TREC's columns, or JSON.
+
+What belongs here: reading them. What does not: scoring (`tasks.metrics.ranking`), writing (`tasks.exports`).
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+from pydantic import TypeAdapter, ValidationError
+
+from schemas.errors import BadInput
+
+Qrels = dict[str, dict[str, int]]
+Run = dict[str, list[tuple[str, float]]]
+
+_QRELS_JSON = TypeAdapter(Qrels)
+_RUN_JSON = TypeAdapter(dict[str, dict[str, float] | list[tuple[str, float]]])
+
+
+def read_qrels(path: Path) -> Qrels:
+    """Labels by document by topic.
+
+    Args:
+        path: Lines `topic 0 document label`, or JSON `{topic: {document: label}}`.
+
+    Raises:
+        BadInput: It cannot be read, or a line is not of that form.
+    """
+    text = _read(path)
+    if text.lstrip().startswith(b"{"):
+        return _parse(_QRELS_JSON, text, path, "{topic: {document: label}}")
+    qrels: Qrels = {}
+    for number, (topic, _, document, label) in _lines(path, text, 4, "topic 0 document label"):
+        try:
+            qrels.setdefault(topic, {})[document] = int(label)
+        except ValueError as error:
+            raise BadInput(f"{path}, line {number}: label {label!r} is no integer") from error
+    return qrels
+
+
+def read_run(path: Path) -> Run:
+    """Scored documents by topic.
+
+    Args:
+        path: Lines `topic Q0 document rank score tag`, or JSON `{topic: [[document, score], ...]}` or
+            `{topic: {document: score}}`.
+
+    Raises:
+        BadInput: It cannot be read, or a line is not of that form.
+    """
+    text = _read(path)
+    if text.lstrip().startswith(b"{"):
+        found = _parse(_RUN_JSON, text, path, "{topic: [[document, score], ...]}")
+        return {topic: list(hits.items()) if isinstance(hits, dict) else hits for topic, hits in found.items()}
+    run: Run = {}
+    for number, (topic, _, document, _, score, _) in _lines(path, text, 6, "topic Q0 document rank score tag"):
+        try:
+            run.setdefault(topic, []).append((document, float(score)))
+        except ValueError as error:
+            raise BadInput(f"{path}, line {number}: score {score!r} is no number") from error
+    return run
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read ({error.strerror})") from error
+
+
+def _parse(adapter: TypeAdapter[Any], text: bytes, path: Path, form: str) -> Any:
+    try:
+        return adapter.validate_python(orjson.loads(text))
+    except (orjson.JSONDecodeError, ValidationError) as error:
+        raise BadInput(f"{path}: expected JSON of the form {form} ({str(error).splitlines()[0]})") from error
+
+
+def _lines(path: Path, text: bytes, columns: int, form: str) -> Iterator[tuple[int, list[str]]]:
+    for number, line in enumerate(text.decode(errors="replace").splitlines(), 1):
+        cells = line.split()
+        if cells and len(cells) != columns:
+            raise BadInput(f"{path}, line {number}: expected `{form}`, found {line[:80]!r}")
+        if cells:
+            yield number, cells

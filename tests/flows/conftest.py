@@ -1,0 +1,99 @@
+"""Small stages that say when they execute, and a Prefect server for the tests of flows."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+# Before anything imports prefect: no server of this machine, and no settings or database of its user.
+os.environ.pop("PREFECT_API_URL", None)
+os.environ["PREFECT_HOME"] = tempfile.mkdtemp(prefix="prefect-home-")
+os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] = "false"
+
+from flows.pipeline import Executor, Pipeline, build_labelled
+from flows.plan import Step
+from schemas.settings import Resources, Settings
+from tasks.store.stage import AnyStage, stage
+from tasks.store.store import Store
+from tasks.store.workspace import Workspace
+
+
+class Number(Settings):
+    value: int = 0
+
+
+class Chain:
+    """Three stages in a row: `papers` writes a number, `surveys` its tens, `references` the tens once more.
+
+    Attributes:
+        executed: Names of the stages whose function ran, in order.
+        trouble: Raised once, in this order, by `surveys`.
+    """
+
+    def __init__(self) -> None:
+        self.executed: list[str] = []
+        self.trouble: list[Exception] = []
+        self._stages = self._make_stages()
+
+    def steps(self, value: int) -> list[Step]:
+        papers, surveys, references = self._stages
+        return [
+            Step("papers", papers, Number(value=value), {}),
+            Step("surveys", surveys, Number(), {"papers": "papers"}),
+            Step("references", references, Number(), {"surveys": "surveys"}),
+        ]
+
+    def _make_stages(self) -> tuple[AnyStage, AnyStage, AnyStage]:
+        @stage("papers", version=1, settings=Number)
+        def papers(work: Workspace[Number]) -> None:
+            self._write(work, "papers", work.settings.value)
+
+        @stage("surveys", version=1, settings=Number)
+        def surveys(work: Workspace[Number]) -> None:
+            if self.trouble:
+                raise self.trouble.pop(0)
+            self._write(work, "surveys", int(work.dataset("papers").path("number").read_text()) // 10)
+
+        @stage("references", version=1, settings=Number)
+        def references(work: Workspace[Number]) -> None:
+            self._write(work, "references", int(work.dataset("surveys").path("number").read_text()))
+
+        return papers, surveys, references
+
+    def _write(self, work: Workspace[Number], name: str, number: int) -> None:
+        self.executed.append(name)
+        for shard in work.pending(["all"]):
+            with shard:
+                shard.counts.read = shard.counts.kept = number
+                shard.file("number").write_text(str(number))
+
+
+@pytest.fixture
+def chain() -> Chain:
+    return Chain()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store")
+
+
+def direct(store: Store) -> Executor:
+    """Executes in this process, without a display."""
+    return lambda request, label: build_labelled(store, request, Resources(), label, lambda progress: None).ref
+
+
+@pytest.fixture
+def pipeline(store: Store) -> Pipeline:
+    return Pipeline(store, "e", direct(store))
+
+
+@pytest.fixture(scope="session")
+def prefect_server() -> Iterator[None]:
+    """A Prefect API for all flow tests of the session (11 s to start)."""
+    from prefect.testing.utilities import prefect_test_harness
+
+    with prefect_test_harness(server_startup_timeout=120):
+        yield
