@@ -40,7 +40,8 @@ class Format(NamedTuple):
         arrange: Integer columns by which a file ascends, the first first.
         required: A row that has null here is dropped.
         part: Rows of `tabulate` to rows of each of `tables`.
-        row_group: Rows of a row group.
+        row_group: Rows of a row group of the main table.
+        level: zstd level of the main table.
     """
 
     tables: tuple[Table, ...]
@@ -51,6 +52,7 @@ class Format(NamedTuple):
     required: str
     part: Callable[[pa.Table], tuple[pa.Table, ...]] = lambda rows: (rows,)
     row_group: int = ROW_GROUP
+    level: int = 3
 
     @property
     def key(self) -> str:
@@ -136,6 +138,7 @@ _FULL_TEXTS = Format(
     required="corpus_id",
     part=_part_bibliography,
     row_group=256,
+    level=1,
 )
 
 FORMATS: dict[DatasetName, Format] = {

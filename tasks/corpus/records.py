@@ -38,6 +38,9 @@ PLACE_COLUMNS = ("line", "byte_offset")
 BATCH_BYTES = 4 * 1024 * 1024
 """Bytes of lines whose rows are held as Python objects before they become Arrow columns."""
 
+LINE_COST = 200
+"""What a line counts for beside its bytes, so that many short lines do not make a batch large."""
+
 
 class RecordSettings(Settings):
     """How records are laid out."""
@@ -144,7 +147,7 @@ class _Batch:
             self._places.append((line.number, line.offset))
         except BadInput as error:
             self._rejected.append((self._name, line.number, line.offset, str(error), line.excerpt))
-        self._bytes += len(line.data)
+        self._bytes += len(line.data) + LINE_COST
         if self._bytes >= BATCH_BYTES:
             self.flush()
 
@@ -186,18 +189,19 @@ def _merge_bucket(shard: Shard, task: _MergeTask) -> None:
     form, suffix = FORMATS[task.dataset], f"{task.bucket:05d}.parquet"
     with ExitStack() as stack:
         quarantine = stack.enter_context(TableWriter(shard.file(f"quarantine-duplicates-{suffix}"), QUARANTINE))
-        prefixes = [MAIN, *(table.name for table in form.tables[1:])]
-        writers = [
-            stack.enter_context(TableWriter(shard.file(f"{prefix}-{suffix}"), table, row_group=form.row_group))
-            for prefix, table in zip(prefixes, form.tables, strict=True)
-        ]
+        main, *side = form.tables
+        writers = [TableWriter(shard.file(f"{MAIN}-{suffix}"), main, row_group=form.row_group, level=form.level)]
+        writers += [TableWriter(shard.file(f"{table.name}-{suffix}"), table) for table in side]
+        for writer in writers:
+            stack.enter_context(writer)
         for window in merge_runs(task.runs, form.key, task.bucket):
             standing, repeated = _resolve(window, form)
-            rows = window.take(standing).drop_columns(["place", *PLACE_COLUMNS])
-            rows = rows.filter(rows[form.required].is_valid())
-            quarantine.write(_describe_duplicates(window.take(repeated), form.key, task.names))
-            dropped = {"duplicate": len(repeated), f"no_{form.required}": len(standing) - rows.num_rows}
-            shard.counts.add(Counts(kept=rows.num_rows, dropped={name: n for name, n in dropped.items() if n}))
+            kept = standing[window[form.required].is_valid().to_numpy()[standing]]
+            dropped = {"duplicate": len(repeated), f"no_{form.required}": len(standing) - len(kept)}
+            shard.counts.add(Counts(kept=len(kept), dropped={reason: n for reason, n in dropped.items() if n}))
+            if len(repeated):
+                quarantine.write(_describe_duplicates(window.take(repeated), form.key, task.names))
+            rows = window.drop_columns(["place", *PLACE_COLUMNS]).take(kept)
             for writer, table in zip(writers, form.part(rows), strict=True):
                 writer.write(table)
 
@@ -207,7 +211,7 @@ def _resolve(window: pa.Table, form: Format) -> tuple[np.ndarray, np.ndarray]:
     identity, arrangement = form.identify(window), form.arrange(window)
     order = np.lexsort(identity[::-1])
     changes = [column[order[1:]] != column[order[:-1]] for column in identity]
-    last = np.append(np.any(changes, axis=0), [True] * min(1, len(order)))
+    last = np.append(np.any(changes, axis=0), True)
     standing = order[last]
     return standing[np.lexsort([column[standing] for column in arrangement[::-1]])], order[~last]
 

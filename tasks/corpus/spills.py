@@ -119,7 +119,7 @@ def _open_run(path: Path) -> Generator[pa.ipc.RecordBatchFileReader]:
 
 
 def merge_runs(runs: Sequence[tuple[int, Path]], key: str, bucket: int) -> Iterator[pa.Table]:
-    """Yields the rows of one bucket in windows: keys ascend from window to window, and none is in two windows.
+    """Yields the rows of one bucket in windows: keys ascend from window to window, and no key is in two windows.
 
     Inside a window, rows of equal key stand in the order of `runs`, then as they were written; other rows do not stand
     in order.
@@ -135,7 +135,9 @@ def merge_runs(runs: Sequence[tuple[int, Path]], key: str, bucket: int) -> Itera
         cursor.read(key, batches)
     while cursors:
         bound = min((int(cursor.keys[-1]) for cursor in cursors if cursor.more), default=None)
-        yield pa.concat_tables([cursor.take_below(bound) for cursor in cursors])
+        window = pa.concat_tables([cursor.take_below(bound) for cursor in cursors])
+        if window.num_rows:
+            yield window
         for cursor in cursors:
             if cursor.more and cursor.keys[-1] == bound:
                 cursor.read(key, batches)

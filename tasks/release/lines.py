@@ -3,7 +3,9 @@
 What belongs here: bytes to lines to objects. What does not: what the objects mean (`decode`, `s2orc`).
 """
 
-from collections.abc import Iterator
+import io
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from gzip import BadGzipFile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +26,7 @@ EXCERPT = 200
 class Line(NamedTuple):
     """One line: number from 1, where it starts in the decompressed file, length in bytes without its line break.
 
-    `data` is the whole line when `length` is within the limit, else its beginning.
+    `data` is the whole line, with its break, when `length` is within the limit, else its beginning.
     """
 
     number: int
@@ -35,13 +37,13 @@ class Line(NamedTuple):
     @property
     def excerpt(self) -> str:
         """The first 200 characters, undecodable bytes replaced."""
-        return self.data[: 4 * EXCERPT].decode("utf-8", "replace")[:EXCERPT]
+        return self.data[: min(self.length, 4 * EXCERPT)].decode("utf-8", "replace")[:EXCERPT]
 
 
 def read_lines(path: Path, limit: int = LINE_LIMIT) -> Iterator[Line]:
-    """Yields the lines of a file that are not blank.
+    """Yields the lines of a file that are not blank, with their line break.
 
-    Memory stays below `limit` and a few MiB, whatever the length of the file and of its lines.
+    Memory stays below twice `limit` and a few MiB, whatever the length of the file and of its lines.
 
     Args:
         path: gzip (one member or several) or plain, told apart by the first two bytes.
@@ -50,46 +52,45 @@ def read_lines(path: Path, limit: int = LINE_LIMIT) -> Iterator[Line]:
     Raises:
         ReleaseError: The file cannot be opened, or its gzip data are truncated or damaged.
     """
-    number, offset, tail, passed = 0, 0, b"", 0
-    for chunk in _read_chunks(path):
-        block = tail + chunk
-        if passed:
-            end = chunk.find(b"\n")
-            if end < 0:
-                passed += len(chunk)
-                continue
-            number += 1
-            yield Line(number, offset, passed + end, tail)
-            offset += passed + end + 1
-            block, passed = chunk[end + 1 :], 0
-        *complete, tail = block.split(b"\n")
-        for data in complete:
-            number += 1
-            if data and not data.isspace():
-                yield Line(number, offset, len(data), data)
-            offset += len(data) + 1
-        if len(tail) > limit:
-            tail, passed = tail[: 4 * EXCERPT], len(tail)
-    if tail and not tail.isspace():
-        yield Line(number + 1, offset, passed or len(tail), tail)
-
-
-def _read_chunks(path: Path) -> Iterator[bytes]:
-    read = 0
+    number, offset = 0, 0
     try:
-        with path.open("rb") as raw:
-            compressed = raw.read(2) == GZIP_MAGIC
-            raw.seek(0)
-            with igzip.IGzipFile(fileobj=raw, mode="rb") if compressed else raw as source:
-                while chunk := source.read(CHUNK):
-                    read += len(chunk)
-                    yield chunk
+        with _open(path) as source:
+            while data := source.readline(limit + 1):
+                number += 1
+                length = len(data)
+                if data.endswith(b"\n"):
+                    length -= 1
+                elif length > limit:
+                    length += _pass_over(source)
+                    data = data[: 4 * EXCERPT]
+                if length > limit or not data.isspace():
+                    yield Line(number, offset, length, data)
+                offset += length + 1
     except (EOFError, BadGzipFile, igzip_lib.IsalError) as error:  # pyright: ignore[reportGeneralTypeIssues]
         raise ReleaseError(
-            f"{path}: gzip data truncated or damaged after {read} decompressed bytes ({error}); fetch the file again"
+            f"{path}: gzip data truncated or damaged after {offset} decompressed bytes, in line {number + 1} "
+            f"({error}); fetch the file again"
         ) from error
     except OSError as error:
-        raise ReleaseError(f"{path}: cannot be read after {read} decompressed bytes ({error.strerror})") from error
+        raise ReleaseError(f"{path}: cannot be read after {offset} decompressed bytes ({error.strerror})") from error
+
+
+@contextmanager
+def _open(path: Path) -> Generator[io.BufferedReader]:
+    with path.open("rb", buffering=0) as raw:
+        compressed = raw.read(2) == GZIP_MAGIC
+        raw.seek(0)
+        stream: Any = igzip.IGzipFile(fileobj=raw, mode="rb") if compressed else raw
+        with io.BufferedReader(stream, CHUNK) as source:
+            yield source
+
+
+def _pass_over(source: io.BufferedReader) -> int:
+    """Reads up to the next line break and returns how many bytes were before it."""
+    length = 0
+    while (data := source.readline(CHUNK)) and not data.endswith(b"\n"):
+        length += len(data)
+    return length + len(data.removesuffix(b"\n"))
 
 
 def parse_line(line: Line, limit: int = LINE_LIMIT) -> dict[str, Any]:

@@ -15,43 +15,27 @@ import orjson
 
 from tasks.release.decode import MAX_ID, Record, read_id, read_integer, read_object, read_text
 
+Span = tuple[int, int, Any]
+"""Start, end, and whatever stands under `attributes`."""
 
-class Section(NamedTuple):
-    """A header: its printed number, if any, and its text."""
-
-    number: str | None
-    heading: str
-
-
-class Paragraph(NamedTuple):
-    """A paragraph and the index of the header before it, -1 before the first."""
-
-    section: int
-    text: str
-
-
-class Entry(NamedTuple):
-    """An entry of the bibliography: columns of the table `bibliography` from `entry_id` on."""
-
-    entry_id: str | None
-    entry: str
-    title: str | None
-    matched_corpus_id: int | None
-    mentions: int
+Entries = list[tuple[str | None, str, str | None, int | None, int]]
+"""Columns of the table `bibliography` from `entry_id` on."""
 
 
 class FullText(NamedTuple):
-    """One paper's body and bibliography, in reading order."""
+    """One paper's body and bibliography, in reading order.
+
+    Attributes:
+        sections: (printed number or None, heading).
+        paragraphs: (index of the heading before it, -1 before the first; text).
+    """
 
     corpus_id: int
     title: str | None
     abstract: str | None
-    sections: list[Section]
-    paragraphs: list[Paragraph]
-    entries: list[Entry]
-
-
-Span = tuple[int, int, Record]
+    sections: list[tuple[str | None, str]]
+    paragraphs: list[tuple[int, str]]
+    entries: Entries
 
 
 class Names(NamedTuple):
@@ -76,24 +60,33 @@ class _Part(NamedTuple):
 
     def spans(self, name: str) -> list[Span]:
         """The usable spans of one annotation, ascending by start."""
-        items = self._load(name)
-        spans: list[Span] = []
-        length = len(self.text)
-        for item in items:
-            try:
-                start, end, attributes = item["start"], item["end"], item.get("attributes")
-            except (TypeError, KeyError):
-                start = end = attributes = None
-            if type(start) is not int or type(end) is not int:
-                start, end = read_integer(start), read_integer(end)
-            if start is None or end is None:
-                self.notes["spans_unreadable"] += 1
-            elif 0 <= start < end <= length:
-                spans.append((start, end, attributes if type(attributes) is dict else {}))
-            else:
-                self.notes["spans_empty" if 0 <= start == end <= length else "spans_out_of_range"] += 1
-        spans.sort(key=itemgetter(0, 1))
+        items, length = self._load(name), len(self.text)
+        try:
+            spans: list[Span] = [
+                (start, end, item.get("attributes"))
+                for item in items
+                if type(start := item["start"]) is int
+                and type(end := item["end"]) is int
+                and 0 <= start < end <= length
+            ]
+        except (TypeError, KeyError):
+            spans = []
+        if len(spans) < len(items):
+            spans = [span for item in items if (span := self._read_span(item))]
+        spans.sort(key=itemgetter(0))
         return spans
+
+    def _read_span(self, item: Any) -> Span | None:
+        """A span that need not be well-formed; counts one that cannot be used."""
+        fields = item if type(item) is dict else {}
+        start, end = read_integer(fields.get("start")), read_integer(fields.get("end"))
+        if start is None or end is None:
+            self.notes["spans_unreadable"] += 1
+        elif 0 <= start < end <= len(self.text):
+            return start, end, fields.get("attributes")
+        else:
+            self.notes["spans_empty" if 0 <= start == end <= len(self.text) else "spans_out_of_range"] += 1
+        return None
 
     def _load(self, name: str) -> list[Any]:
         value = self.annotations.get(name)
@@ -150,58 +143,70 @@ def _read_abstract(part: _Part) -> str | None:
 
 def _assemble(head: FullText, body: _Part, bibliography: _Part, names: Names) -> FullText:
     text = body.text
-    headers = [span for span in body.spans(names.header) if not text[span[0] : span[1]].isspace()]
+    headers = [
+        (start, _read_label(attributes, "n"), heading)
+        for start, end, attributes in body.spans(names.header)
+        if (heading := text[start:end].strip())
+    ]
     starts = [start for start, _, _ in headers]
     paragraphs = [
-        Paragraph(bisect_right(starts, start) - 1, content)
+        (bisect_right(starts, start) - 1, content)
         for start, end, _ in body.spans("paragraph")
         if (content := text[start:end].strip())
     ]
     if not paragraphs:
         body.notes["papers_without_paragraph"] += 1
     return head._replace(
-        sections=[Section(_label(attributes.get("n")), text[start:end].strip()) for start, end, attributes in headers],
+        sections=[(number, heading) for _, number, heading in headers],
         paragraphs=paragraphs,
         entries=_read_entries(body.spans(names.mention), bibliography, names),
     )
 
 
-def _read_entries(mentions: list[Span], bibliography: _Part, names: Names) -> list[Entry]:
-    counts: Counter[str] = Counter()
-    matches: dict[str, int] = {}
-    for _, _, attributes in mentions:
-        if (target := _label(attributes.get("ref_id"))) is not None:
-            counts[target] += 1
-            if target not in matches and (match := _read_match(attributes, bibliography.notes)) is not None:
-                matches[target] = match
-    text, titles = bibliography.text, bibliography.spans(names.entry_title)
+def _read_entries(mentions: list[Span], bibliography: _Part, names: Names) -> Entries:
+    notes, text = bibliography.notes, bibliography.text
+    counts = Counter([_read_label(attributes, "ref_id") for _, _, attributes in mentions])
+    del counts[None]
+    matches = _read_mention_matches(mentions, notes)
+    titles = bibliography.spans(names.entry_title)
     title_starts = [start for start, _, _ in titles]
-    entries: list[Entry] = []
+    entries: Entries = []
     for start, end, attributes in bibliography.spans(names.entry):
-        label = _label(attributes.get("id"))
-        match = _read_match(attributes, bibliography.notes)
-        if match is None and label is not None:
-            match = matches.get(label)
+        label = _read_label(attributes, "id")
+        match = _read_match(attributes, notes)
         place = bisect_left(title_starts, start)
-        inside = place < len(titles) and titles[place][1] <= end
-        title = text[titles[place][0] : titles[place][1]].strip() if inside else ""
+        title = None
+        if place < len(titles) and titles[place][1] <= end:
+            title = text[titles[place][0] : titles[place][1]].strip() or None
         # An id that several entries share counts its mentions once, for the first of them.
-        number = counts.pop(label, 0) if label is not None else 0
-        entries.append(Entry(label, text[start:end].strip(), title or None, match, number))
+        number = counts.pop(label, 0)
+        entries.append((label, text[start:end].strip(), title, matches.get(label) if match is None else match, number))
     if counts:
-        bibliography.notes["mentions_without_entry"] += sum(counts.values())
+        notes["mentions_without_entry"] += counts.total()
     return entries
 
 
-def _label(value: object) -> str | None:
-    """An id or a printed number as a string; a blank one is none."""
+def _read_mention_matches(mentions: list[Span], notes: Counter[str]) -> dict[str | None, int]:
+    """The paper that mentions of an entry are matched to: the first match in reading order."""
+    matches: dict[str | None, int] = {}
+    for _, _, attributes in mentions:
+        if (match := _read_match(attributes, notes)) is not None and (label := _read_label(attributes, "ref_id")):
+            matches.setdefault(label, match)
+    return matches
+
+
+def _read_label(attributes: Any, name: str) -> str | None:
+    """An id or a printed number as a string."""
+    if type(attributes) is not dict:
+        return None
+    value = attributes.get(name)
     if type(value) is str:
-        return value.strip() or None
+        return value
     return str(value) if type(value) in (int, float) else None
 
 
-def _read_match(attributes: Record, notes: Counter[str]) -> int | None:
-    value = attributes.get("matched_paper_id")
+def _read_match(attributes: Any, notes: Counter[str]) -> int | None:
+    value = attributes.get("matched_paper_id") if type(attributes) is dict else None
     if value is None:
         return None
     number = read_integer(value)
