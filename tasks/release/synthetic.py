@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 import orjson
-from isal import igzip
+from isal.igzip import IGzipFile
 from pydantic import Field
 
 from schemas.identifiers import DatasetName
@@ -31,7 +31,7 @@ class SyntheticSettings(Settings):
     """What to write; equal settings give equal bytes."""
 
     release: str = Field(default="2026-01-06", pattern=r"^\d{4}-\d{2}-\d{2}$", description="Name of the release.")
-    papers: int = Field(default=2_000, ge=1, description="Number of papers; a larger release begins with the same.")
+    papers: int = Field(default=2_000, ge=30, description="Number of papers; a larger release begins with the same.")
     seed: int = Field(default=42, description="Another seed, other papers.")
     files: int = Field(default=4, ge=1, le=250, description="Files of each dataset.")
     full_text: Literal["s2orc_v2", "s2orc"] = Field(default="s2orc_v2", description="Format of the full texts.")
@@ -53,21 +53,22 @@ def write_release(folder: Path, settings: SyntheticSettings) -> dict[DatasetName
     target = folder / settings.release
     library = Library(settings.seed, settings.full_text_share, settings.paragraphs)
     datasets: tuple[DatasetName, ...] = ("papers", "abstracts", "citations", settings.full_text)
-    lines = dict.fromkeys(datasets, 0)
+    lines: dict[DatasetName, int] = dict.fromkeys(datasets, 0)
+    paths = {name: [target / name / f"part-{n:03d}.jsonl.gz" for n in range(settings.files)] for name in datasets}
+    unused = {path for dataset in datasets for path in paths[dataset]}
     with ExitStack() as stack:
-        files = {
-            name: [
-                stack.enter_context(_create(target / name / f"part-{n:03d}.jsonl.gz")) for n in range(settings.files)
-            ]
-            for name in datasets
-        }
+        files = {path: stack.enter_context(_create(path)) for path in unused}
         for number in range(settings.papers):
             for dataset, records in _format(library.paper(number), settings.full_text).items():
                 found = [orjson.dumps(record) for record in records]
                 if settings.broken and found and not lines[dataset]:
                     found = [*broken_lines(dataset, records[0]), *found]
                 lines[dataset] += len(found)
-                files[dataset][number % settings.files].writelines(line + b"\n" for line in found)
+                path = paths[dataset][number % settings.files]
+                files[path].writelines(line + b"\n" for line in found)
+                unused -= {path} if found else set()
+    for path in unused:
+        path.unlink()
     return lines
 
 
@@ -82,8 +83,8 @@ def _format(paper: Paper, full_text: Literal["s2orc_v2", "s2orc"]) -> dict[Datas
 
 
 @contextmanager
-def _create(path: Path) -> Generator[igzip.IGzipFile]:
+def _create(path: Path) -> Generator[IGzipFile]:
     """A new gzip file without name and time in its header: equal content is equal bytes."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("wb") as raw, igzip.IGzipFile("", "wb", fileobj=raw, mtime=0) as output:
+    with path.open("wb") as raw, IGzipFile("", "wb", fileobj=raw, mtime=0) as output:
         yield output

@@ -105,6 +105,14 @@ def test_a_paper_of_an_area_says_the_area(written: Path) -> None:
     assert inside > 2 * outside
 
 
+def test_no_file_is_empty_however_small_the_release(tmp_path: Path) -> None:
+    write_release(tmp_path, SyntheticSettings(papers=30, files=20))
+    sizes = {path: len(gzip.decompress(path.read_bytes())) for path in tmp_path.glob("*/*/*")}
+    assert {path.parent.name for path in sizes} == {"papers", "abstracts", "citations", "s2orc_v2"}
+    assert all(sizes.values())
+    assert len(sizes) < 80
+
+
 @pytest.mark.parametrize("full_text", ["s2orc", "s2orc_v2"])
 def test_broken_lines_stand_before_the_first_record(tmp_path: Path, full_text: Any) -> None:
     lines = write_release(tmp_path, SyntheticSettings(papers=40, files=2, full_text=full_text))
