@@ -4,6 +4,7 @@ What belongs here: drawing with rich. What does not: choosing what is shown (`ta
 """
 
 import json
+import time
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -18,6 +19,9 @@ from schemas.manifest import Ref
 from schemas.settings import Resources
 from tasks.store import workspace
 from tasks.store.store import Request, Store
+
+SAY_EVERY = 10.0
+"""Seconds between two lines of progress where there is no terminal for a bar."""
 
 
 class Display:
@@ -36,7 +40,9 @@ class Display:
             TextColumn("{task.fields[note]}", style="dim"),
             console=self._console,
             transient=True,
+            disable=not self._console.is_terminal,
         )
+        self._said = time.monotonic()
 
     def __enter__(self) -> Self:
         self._bars.start()
@@ -59,13 +65,19 @@ class Display:
             manifest = store.open(built.ref).manifest
             how = f"built in {manifest.seconds:,.1f} s" if built.executed else "cached"
             kept = f"kept {manifest.counts.kept:,} of {manifest.counts.read:,}" if manifest.counts.read else ""
-            self._console.print(f"{label.slot:<32} {how:<18} {kept}", highlight=False, soft_wrap=True)
+            self._say(f"{label.slot:<32} {how:<18} {kept}")
             return built.ref
 
         return execute
 
     def _move(self, bar: TaskID, step: workspace.Progress) -> None:
         self._bars.update(bar, completed=step.done, total=step.total, note=step.note)
+        if self._bars.disable and time.monotonic() - self._said > SAY_EVERY:
+            self._said = time.monotonic()
+            self._say(f"{step.stage:<32} {step.done} of {step.total} {step.note}")
+
+    def _say(self, line: str) -> None:
+        self._console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 NAMES = ("corpus_id", "year")

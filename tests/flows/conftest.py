@@ -12,9 +12,12 @@ os.environ.pop("PREFECT_API_URL", None)
 os.environ["PREFECT_HOME"] = tempfile.mkdtemp(prefix="prefect-home-")
 os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] = "false"
 
-from flows.pipeline import Executor, Pipeline, build_labelled
+from flows.machine import Machine
+from flows.pipeline import Executor, Pipeline, build_labelled, open_files
 from flows.plan import Step
-from schemas.settings import Resources, Settings
+from flows.server import end_prefect_threads
+from schemas.settings import CorpusSettings, IndexSettings, Resources, Settings
+from tasks.release.synthetic import SyntheticSettings, write_release
 from tasks.store.stage import AnyStage, stage
 from tasks.store.store import Store
 from tasks.store.workspace import Workspace
@@ -80,9 +83,22 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path / "store")
 
 
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a synthetic release in `releases`, and its edition with a BM25 index in `store`: read only."""
+    folder = tmp_path_factory.mktemp("built")
+    machine = Machine(root=folder / "store", releases=folder / "releases", workers=1)
+    write_release(machine.releases, SyntheticSettings(papers=300))
+    store = Store(machine.root)
+    pipeline = Pipeline(store, "2026-01-06", direct(store))
+    pipeline.build_corpus(CorpusSettings(buckets=2), open_files(machine, None))
+    pipeline.build_indexes(IndexSettings(dense_fields=()))
+    return folder
+
+
 def direct(store: Store) -> Executor:
     """Executes in this process, without a display."""
-    return lambda request, label: build_labelled(store, request, Resources(), label, lambda progress: None).ref
+    return lambda request, label: build_labelled(store, request, Resources(workers=1), label, lambda progress: None).ref
 
 
 @pytest.fixture
@@ -97,3 +113,4 @@ def prefect_server() -> Iterator[None]:
 
     with prefect_test_harness(server_startup_timeout=120):
         yield
+    end_prefect_threads()
