@@ -172,7 +172,7 @@ class Bm25Index:
     def __init__(self, dataset: Dataset) -> None:
         with TemporaryDirectory() as folder:
             for path in dataset.path(FOLDER).iterdir():
-                (Path(folder) / path.name).symlink_to(path)
+                (Path(folder) / path.name).symlink_to(path.absolute())
             try:
                 index = tantivy.Index.open(folder)
                 index.config_reader("manual")

