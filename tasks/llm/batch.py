@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 import httpx2
 import openai
 import orjson
+from openai.types import Batch
 
 from schemas.errors import ArenaError, BadInput, TransientError
 from schemas.llm import NO_USAGE, Request, Tokens, Usage
@@ -137,21 +138,27 @@ class BatchClient:
             self._door.budget.correct(call.stage, _batch_bound(call), NO_USAGE)
 
     async def _collect(self, batch_id: str) -> None:
-        client = self._provider.client
-        while True:
-            batch = await self._patiently(lambda: client.batches.retrieve(batch_id))
+        while batch := await self._patiently(lambda: self._look(batch_id)):
             done = batch.request_counts
             self._progress(f"batch {batch_id}: {batch.status}, {done.completed if done else 0} answered")
             if batch.status in ENDED:
                 break
             await asyncio.sleep(self._poll_s)
-        for file_id in (batch.output_file_id, batch.error_file_id):
-            if file_id:
+        why = f"the endpoint does not know batch {batch_id} any more"
+        if batch:
+            for file_id in filter(None, (batch.output_file_id, batch.error_file_id)):
                 await self._patiently(lambda file_id=file_id: self._read(file_id))
-        errors = (batch.errors.data if batch.errors else None) or []
-        why = "; ".join([f"batch {batch.status}", *(error.message or "" for error in errors[:3])])
+            errors = [error.message or "" for error in (batch.errors and batch.errors.data) or []]
+            why = "; ".join([f"batch {batch.status}", *errors[:3]])
+        why = self._provider.without_key(why.encode()).decode()
         for (key,) in self._database.execute("SELECT key FROM batched WHERE batch = ?", (batch_id,)).fetchall():
             self._finish(key, Sent(trouble=why))
+
+    async def _look(self, batch_id: str) -> Batch | None:
+        try:
+            return await self._provider.client.batches.retrieve(batch_id)
+        except openai.NotFoundError:
+            return None
 
     async def _read(self, file_id: str) -> None:
         """Keeps the replies of one result file; what was kept before is passed over."""

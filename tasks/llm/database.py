@@ -28,7 +28,6 @@ CREATE TABLE IF NOT EXISTS calls (
   stage TEXT NOT NULL, outcome TEXT NOT NULL, reason TEXT NOT NULL, raw BLOB NOT NULL, input_tokens INTEGER NOT NULL,
   output_tokens INTEGER NOT NULL, nano_usd INTEGER NOT NULL, estimated INTEGER NOT NULL, called_at TEXT NOT NULL
 );
-CREATE INDEX IF NOT EXISTS calls_by_prompt ON calls (prompt, model);
 CREATE TABLE IF NOT EXISTS spending (
   run TEXT NOT NULL, stage TEXT NOT NULL, nano_usd INTEGER NOT NULL, tokens INTEGER NOT NULL, calls INTEGER NOT NULL,
   PRIMARY KEY (run, stage)

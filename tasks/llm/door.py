@@ -4,22 +4,24 @@ What belongs here: the order of the layers, trying again, one repair turn. What 
 each), prompts of a task.
 """
 
+from __future__ import annotations
+
 import asyncio
 import logging
 import random
 from collections.abc import Iterable
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import SecretStr
 
 from schemas.errors import ArenaError
-from schemas.llm import NO_USAGE, AnswerT, Estimate, LlmSettings, Message, Reply, Request, Tokens, Usage
+from schemas.llm import NO_USAGE, AnswerT, Estimate, LlmSettings, Reply, Request, Tokens, Usage
 from tasks.llm.budget import Budget
 from tasks.llm.cache import Cache
 from tasks.llm.database import Database
-from tasks.llm.exchange import Call, Exchange, Provider, Sent, ended
+from tasks.llm.exchange import Call, Exchange, Sent, ended
 from tasks.llm.key import Miss
 from tasks.llm.limiter import Limiter
 from tasks.llm.plan import Asked
@@ -27,6 +29,9 @@ from tasks.llm.replay import Replay
 from tasks.llm.retry import wait_s
 from tasks.llm.structured import read_answer, repair_request, without_reasoning
 from tasks.llm.wire import Completion, read_completion
+
+if TYPE_CHECKING:
+    from tasks.llm.provider import OpenAiProvider
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +59,7 @@ class Door:
         self.cache = Cache(self.database)
         self.budget = Budget(self.database, settings.budget)
         self._api_key = api_key
-        self._provider: Provider | None = None
+        self._provider: OpenAiProvider | None = None
         self._limiter = Limiter(settings.rate)
         self._slots = asyncio.Semaphore(settings.concurrency)
         self._jitter = random.Random()  # noqa: S311
@@ -189,7 +194,7 @@ class Door:
             self.budget.settle(call.stage, call.bound, used)
         return exchange, sent
 
-    def _open(self) -> Provider:
+    def _open(self) -> OpenAiProvider:
         if self._provider is None:
             from tasks.llm.provider import OpenAiProvider  # replay and cache must do without the openai package
 
@@ -243,15 +248,8 @@ def _read(request: Request[AnswerT], exchange: Exchange) -> tuple[Reply[AnswerT]
         if reply.text:
             return reply, ""
         return replace(reply, outcome="failed", reason=f"the answer is empty{cut}"), ""
-    parsed = read_answer(completion.text, request.answer, _shown(request.messages))
+    told = [piece for m in request.messages if m.role != "assistant" for piece in m.pieces if isinstance(piece, str)]
+    parsed = read_answer(completion.text, request.answer, shown="\n".join(told))
     if parsed.answer is None:
         return reply, parsed.problem + cut
     return replace(reply, answer=parsed.answer), ""
-
-
-def _shown(messages: tuple[Message, ...]) -> str:
-    pieces = (
-        m.content if isinstance(m.content, str) else " ".join(p for p in m.content if isinstance(p, str))
-        for m in messages
-    )
-    return "\n".join(pieces)

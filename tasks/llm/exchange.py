@@ -4,7 +4,7 @@ What belongs here: these records and the way from one to the next. What does not
 """
 
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from schemas.errors import ArenaError
 from schemas.llm import NO_USAGE, CallOutcome, Price, ReplySource, Usage
@@ -65,18 +65,6 @@ class Sent:
     charged: bool = False
     retry_after_s: float | None = None
     error: ArenaError | None = None
-
-
-class Provider(Protocol):
-    """What the door needs of a provider."""
-
-    async def send(self, body: bytes) -> Sent:
-        """Makes one try with this request body."""
-        ...
-
-    async def close(self) -> None:
-        """Closes connections."""
-        ...
 
 
 def ended(key: str, sent: Sent, bound: Usage, price: Price) -> Exchange:

@@ -73,7 +73,7 @@ def request_key(provider: str, model: str, request: Request[Any], schema: Mappin
         "provider": provider,
         "model": request.model or model,
         "messages": [_canonical(message) for message in request.messages],
-        "parameters": request.parameters.model_dump(mode="json"),
+        "parameters": request.parameters.model_dump(mode="json", exclude_none=True),
         "schema": schema,
         "prompt": request.prompt and request.prompt._asdict(),
         "attempt": request.attempt,

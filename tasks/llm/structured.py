@@ -21,7 +21,6 @@ MAX_SHOWN = 20_000
 """Characters of a faulty answer that the repair turn shows to the model."""
 
 _OBJECT = re.compile(r'\{\s*["}]')
-_FENCE = re.compile(r"\A\s*```[a-zA-Z0-9_-]*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
 _REASONING_END = re.compile(r"</(?:think|thinking|reasoning)>|◁/think▷")
 _REASONING_START = re.compile(r"<(?:think|thinking|reasoning)>|◁think▷")
 _NAME = re.compile(r"[^a-zA-Z0-9_-]")
@@ -39,10 +38,11 @@ class _Faulty(ValueError):
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        twice = next(key for i, (key, _) in enumerate(pairs) if key in dict(pairs[:i]))
-        raise _Faulty(f"the key {twice[:100]!r} stands twice in one object")
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise _Faulty(f"the key {key[:100]!r} stands twice in one object")
+        found[key] = value
     return found
 
 
@@ -144,8 +144,7 @@ def _find(text: str, shown: str) -> str:
     rest = without_reasoning(whole)
     if not rest:
         raise _Faulty("the answer holds reasoning alone")
-    fenced = _FENCE.match(rest)
-    alone = (fenced[1] if fenced else rest).strip()
+    alone = _unfenced(rest)
     start = _OBJECT.search(alone)
     if start is None:
         raise _Faulty("there is no JSON object in the answer")
@@ -156,6 +155,14 @@ def _find(text: str, shown: str) -> str:
     if len(found) < len(alone) and _squeezed(found) in _squeezed(shown):
         raise _Faulty("the JSON object in the answer is a quotation of what you were shown")
     return found
+
+
+def _unfenced(text: str) -> str:
+    """The inside of a code fence, where the text is nothing else."""
+    if len(text) < 6 or not (text.startswith("```") and text.endswith("```")):
+        return text
+    language, _, inside = text[3:-3].partition("\n")
+    return inside.strip() if language.strip().isalnum() or not language.strip() else text
 
 
 def _ends_at(text: str, start: int) -> int:

@@ -181,6 +181,16 @@ def test_an_interrupted_run_waits_on_and_sends_nothing_twice(server, settings, t
     assert len(sent) == len(set(sent)) == 3
 
 
+def test_a_batch_that_is_gone_is_a_failure_and_not_for_ever(server, settings, tmp_path):
+    service = BatchService(looks=1)
+    server.play(lambda seen, number: error(404, "gone") if "/batches/" in seen.path else service(seen, number))
+    settings = settings(cache=tmp_path / "c.db")
+    report, _, (spent,) = batch(settings, [question("mice")])
+    assert (report.failed, spent.tokens) == (1, 0)
+    server.play(service)
+    assert batch(settings, [question("mice")])[0].answered == 1
+
+
 def test_batches_keep_to_the_cap(server, settings):
     service = BatchService()
     server.play(service)

@@ -25,6 +25,7 @@ class Tree(BaseModel):
         f"  \n{GOOD}\n",
         f"```json\n{GOOD}\n```",
         f"```\n{GOOD}```",
+        f"```{GOOD}```",
         f"Here is my answer: {GOOD} I hope that it helps {{you}}.",
         f"In sets, $\\{{x\\}}$ and {{a}}: {GOOD}",
         f"<think>Perhaps {OTHER}?</think>{GOOD}",
@@ -114,7 +115,8 @@ def test_reasoning_is_cut_off_whole(thought):
 
 
 @pytest.mark.timeout(30)
-@pytest.mark.parametrize("piece", ['{"', "{ ", '{"a":', "<think>", "</think>", "```", "{} "])
+@pytest.mark.parametrize("piece", ['{"', "{ ", '{"a":', "<think>", "</think>", "```", "{} ", "```\n  ", '"a":1,'])
 def test_reading_takes_no_more_than_linear_time(piece):
     """A second for these texts; hours for a reader that starts anew at each piece."""
     assert read_answer(piece * 300_000, Score).answer is None
+    assert read_answer("```\n{" + piece * 300_000 + " " * 1_000_000 + "}", Score).answer is None
