@@ -33,14 +33,17 @@ StageName = Literal[
     "ann",
     "run",
     "scores",
+    "mindmaps",
+    "organize",
+    "tree_scores",
     "report",
 ]
 """Every stage of the pipeline, in the order in which data flows."""
 
 STAGE_NAMES: tuple[StageName, ...] = get_args(StageName)
 
-DatasetName = Literal["papers", "abstracts", "citations", "s2orc", "s2orc_v2"]
-"""The Semantic Scholar datasets that the pipeline reads."""
+DatasetName = Literal["papers", "abstracts", "citations", "s2orc", "s2orc_v2", "mindmaps"]
+"""The datasets that the pipeline reads: Semantic Scholar's, and `mindmaps`, which people transcribe."""
 
 Field = Literal["title", "abstract", "title_abstract", "text"]
 """What of a document is indexed. A missing abstract is replaced by the title."""

@@ -22,6 +22,9 @@ VIRTUAL_ROOT = "\u0000root"
 ANNOTATION_KEYS = frozenset({"example", "examples", "description"})
 """Keys, in lower case, that hold a note about a node and not nodes: noise of the extraction."""
 
+MAX_STORED_DEPTH = 200
+"""Levels of a map that is stored: readers of nested JSON give up on much deeper ones."""
+
 
 class Tree(TypedDict):
     """A node with what hangs below it, in order. Any dict of this form will do."""
@@ -125,6 +128,53 @@ def load_tree(value: object, label_key: str = "label") -> Tree:
         siblings = siblings if label == VIRTUAL_ROOT else _grow(siblings, label)
         stack.extend((child, siblings, depth + 1) for child in reversed(children))
     return _labelled(root)
+
+
+def load_any(value: object) -> Tree:
+    """Return the canonical tree of a map in whichever form it comes.
+
+    Args:
+        value: nested nodes `{"label" or "name": str, "children": [...]}`, the dataset's form (see `load_mindmap`), or
+            JSON text of either.
+
+    Raises:
+        BadInput: as `parse_mindmap`, `load_mindmap` and `load_tree` say.
+    """
+    if isinstance(value, str):
+        tree = parse_mindmap(value)
+        return _from_nodes(json.loads(value)) or tree
+    return _from_nodes(value) or load_mindmap(value)
+
+
+def _from_nodes(value: object) -> Tree | None:
+    """Return the tree of nested nodes, or None if the value has another form."""
+    if isinstance(value, dict) and isinstance(cast("dict[str, object]", value).get("children"), list):
+        for key in ("label", "name"):
+            if isinstance(cast("dict[str, object]", value).get(key), str):
+                return load_tree(cast("object", value), key)
+    return None
+
+
+def dump_tree(tree: Tree) -> str:
+    """Return a canonical tree as it is stored: a JSON list of its top nodes, `{"label": ..., "children": [...]}` each.
+
+    Raises:
+        BadInput: the map has more than `MAX_STORED_DEPTH` levels.
+    """
+    depth = tree_shape(tree).depth
+    if depth > MAX_STORED_DEPTH:
+        raise BadInput(f"mind-map: it has {depth:,} levels, at most {MAX_STORED_DEPTH} can be stored; cut it")
+    nodes = tree["children"] if tree["label"] == VIRTUAL_ROOT else [tree]
+    return json.dumps(nodes, ensure_ascii=False, separators=(",", ":"))
+
+
+def parse_tree(text: str) -> Tree:
+    """Return the canonical tree that `dump_tree` wrote.
+
+    Raises:
+        BadInput: as `load_tree` says.
+    """
+    return load_tree(json.loads(text))
 
 
 def from_networkx(graph: Any) -> Tree:
