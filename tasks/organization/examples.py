@@ -1,0 +1,70 @@
+"""Mind-maps of other surveys as examples for a model, and reading the map that it writes.
+
+What belongs here: choosing examples (never the survey's own map), and an answer's text as a tree. What does not:
+prompts and calls (`tasks.llm`, `tasks/builders`).
+"""
+
+import random
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rapidfuzz import fuzz
+
+from schemas.errors import BadInput
+from schemas.mindmap import Tree, clean_label, load_any
+from schemas.topic import Topic
+
+NEAR_IDENTICAL = 90.0
+"""Titles whose similarity (rapidfuzz's ratio, 0 to 100, letter case aside) reaches this are those of one survey."""
+
+
+class Example(NamedTuple):
+    """A survey with its mind-map; `tree` as in the table `mindmaps`."""
+
+    topic_id: int
+    title: str
+    tree: str
+    nodes: int
+
+
+def choose_examples(
+    pool: Sequence[Example], topic: Topic, seed: int, count: int = 3, max_nodes: int = 60
+) -> tuple[Example, ...]:
+    """Draws mind-maps of other surveys.
+
+    Args:
+        pool: Surveys with a map, in any order; the topic's own may be among them.
+        topic: The survey that the examples are for.
+        seed: With the topic's id it decides the draw.
+        count: How many; fewer when the pool has no more.
+        max_nodes: Larger maps are not drawn.
+
+    Returns:
+        In the order drawn; none is of the topic itself or of a title nearly identical to its own.
+
+    Source: spec d.8; the few-shot baseline of ResearchArena (arXiv 2406.10291), which does not say how it draws.
+    """
+    candidates = sorted(example for example in pool if example.nodes <= max_nodes)
+    random.Random(f"{seed}:{topic.topic_id}").shuffle(candidates)  # noqa: S311
+    own = clean_label(topic.title).casefold()
+    drawn: list[Example] = []
+    for example in candidates:
+        if len(drawn) == count:
+            break
+        alike = fuzz.ratio(clean_label(example.title).casefold(), own) >= NEAR_IDENTICAL
+        if example.topic_id != topic.topic_id and not alike:
+            drawn.append(example)
+    return tuple(drawn)
+
+
+def parse_answer(text: str) -> Tree:
+    """Returns the canonical tree of the one JSON object in a model's answer; thoughts, fences, words are passed over.
+
+    Raises:
+        BadInput: There is no object, or it is no mind-map (`schemas.mindmap.load_any`); good to show to the model.
+    """
+    answer = text.rpartition("</think>")[2]
+    start, end = answer.find("{"), answer.rfind("}")
+    if start < 0 or end < start:
+        raise BadInput(f"answer: it holds no JSON object; it begins with {answer.strip()[:60]!r}")
+    return load_any(answer[start : end + 1])
