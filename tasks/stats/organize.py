@@ -1,0 +1,211 @@
+"""The `organize` stage: a builder makes a tree of every topic that has a mind-map.
+
+What belongs here: which references a builder gets, shards of topics, the table. What does not: builders
+(`tasks/builders`), scoring their trees (`tree_scores`).
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple, get_args
+
+import polars as pl
+import pyarrow as pa
+from pydantic import Field
+from threadpoolctl import threadpool_limits
+
+from schemas.errors import BadInput, MissingDependency, StageFailed, TransientError
+from schemas.identifiers import Outcome
+from schemas.manifest import Counts
+from schemas.mindmap import Shape, Tree, dump_tree, load_tree, tree_shape
+from schemas.settings import Settings
+from schemas.tables.runs import OUTCOMES
+from schemas.tables.trees import TREES
+from schemas.topic import Topic
+from tasks.organization.builder import Builder, Material, References, find_builder
+from tasks.organization.examples import Example, choose_examples
+from tasks.organization.library import ReferenceLibrary
+from tasks.stats.systems import NOTE_LENGTH
+from tasks.stats.topics import evaluated_topics, read_qrels
+from tasks.store.parquet import write_table
+from tasks.store.stage import stage
+from tasks.store.workspace import Shard, Workspace
+
+log = logging.getLogger(__name__)
+
+Row = dict[str, Any]
+ReferenceSource = Literal["oracle", "run"]
+
+SHARD_TOPICS = 16
+"""Topics of a shard: what a killed stage builds again at most."""
+
+
+class OrganizeSettings(Settings):
+    """Which builder, and of which references it makes trees."""
+
+    builder: str = Field(pattern=r"^[a-z][a-z0-9_]*$", description="Who makes the trees.")
+    builder_version: int = Field(ge=1, description="Of the registered builder: a changed one is another system.")
+    references: ReferenceSource = Field(
+        default="oracle", description="The survey's own references (its qrels), or what a run found."
+    )
+    depth: int = Field(default=100, ge=1, description="How many documents of a run are taken, from the top.")
+    examples: int = Field(default=3, ge=0, description="Mind-maps of other surveys that a builder is shown.")
+    limit_topics: int | None = Field(default=None, ge=1, description="Development only: the first topics by id.")
+    seed: int = Field(default=42, description="Of the choice of examples, and for builders that draw something.")
+    tag: str = Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.@+-]*$", description="Name of the system.")
+
+
+class _Inputs(NamedTuple):
+    """What all topics share."""
+
+    builder: Builder
+    references: Mapping[int, Sequence[int]]
+    library: ReferenceLibrary
+    pool: Sequence[Example]
+
+
+@stage("organize", version=1, settings=OrganizeSettings)
+def organize(work: Workspace[OrganizeSettings]) -> None:
+    """Writes TREES: a row for every evaluated topic that has a mind-map; a shard holds 16 topics.
+
+    Inputs: `topics`, `mindmaps`, `documents`; `embeddings` for builders that need vectors; `run` when the references
+    are a run's.
+
+    A reference without embedding is left out where vectors are needed. Without any reference left, a builder that
+    needs some is not asked: with a run the outcome is `empty`, with the survey's own the topic is dropped and counted
+    (`no_references`), as no system could do better. A builder's error is an outcome of that topic alone.
+
+    Raises:
+        StageFailed: The registered builder has another version than the settings say, an input is lacking, or the run
+            was made for other topics.
+    """
+    settings = work.settings
+    made_by = _builder(work)
+    topics = evaluated_topics(work.dataset("topics"), settings.limit_topics)
+    maps = pl.read_parquet(work.dataset("mindmaps").files()).sort("topic_id")
+    topics = topics.join(maps, on="topic_id", how="semi").sort("topic_id")
+    asked = [Topic(*row) for row in topics.select("topic_id", "title", "horizon").iter_rows()]
+    groups = {
+        f"{start // SHARD_TOPICS:05d}": asked[start : start + SHARD_TOPICS]
+        for start in range(0, len(asked), SHARD_TOPICS)
+    }
+    inputs = _open(work, made_by, asked, maps)
+    with threadpool_limits(1, user_api="blas"):  # many small products: threads only get in each other's way
+        for shard in work.pending(list(groups) or ["00000"]):
+            with shard:
+                _write_group(shard, groups.get(shard.name, []), inputs, settings)
+
+
+def _builder(work: Workspace[OrganizeSettings]) -> Builder:
+    settings = work.settings
+    found = find_builder(settings.builder)
+    if found.version != settings.builder_version:
+        raise StageFailed(
+            f"stage organize: builder {found.name} has version {found.version}, the settings say "
+            f"{settings.builder_version}; plan it again with the installed version"
+        )
+    needed = {"topics", "mindmaps", "documents"}
+    needed |= {"run"} if settings.references == "run" else set()
+    needed |= {"embeddings"} if "vectors" in found.needs else set()
+    if lacking := needed - set(work.inputs):
+        raise StageFailed(f"stage organize: {settings.tag} lacks {', '.join(sorted(lacking))}; build that first")
+    return found
+
+
+def _open(work: Workspace[OrganizeSettings], made_by: Builder, topics: Sequence[Topic], maps: pl.DataFrame) -> _Inputs:
+    references: dict[int, list[int]] = {}
+    if "references" in made_by.needs:
+        found = _of_run(work, topics) if work.settings.references == "run" else _of_qrels(work)
+        references = {topic.topic_id: found.get(topic.topic_id, []) for topic in topics}
+    embeddings = work.dataset("embeddings") if "vectors" in made_by.needs else None
+    ids = {corpus_id for of_topic in references.values() for corpus_id in of_topic}
+    pool = [Example(*row) for row in maps.select(Example._fields).iter_rows()] if "examples" in made_by.needs else []
+    return _Inputs(made_by, references, ReferenceLibrary(work.dataset("documents"), embeddings, ids), pool)
+
+
+def _of_qrels(work: Workspace[OrganizeSettings]) -> dict[int, list[int]]:
+    """Relevant documents by topic, ascending by corpus_id."""
+    return {topic: sorted(documents) for topic, documents in read_qrels(work.dataset("topics")).items()}
+
+
+def _of_run(work: Workspace[OrganizeSettings], topics: Sequence[Topic]) -> dict[int, list[int]]:
+    """A run's first documents by topic, best first."""
+    run = work.dataset("run")
+    answered = set(run.table(OUTCOMES.name, ["topic_id"])["topic_id"].to_pylist())
+    if lacking := [topic.topic_id for topic in topics if topic.topic_id not in answered]:
+        raise StageFailed(
+            f"stage organize: the run was not made for {len(lacking)} of {len(topics)} topics (first: {lacking[0]}); "
+            "take a run over all topics, or limit both to the same ones"
+        )
+    rows = pl.read_parquet(run.files(), columns=["topic_id", "corpus_id", "rank"])
+    rows = rows.filter(pl.col("rank") <= work.settings.depth).sort("topic_id", "rank")
+    return dict(rows.group_by("topic_id").agg("corpus_id").iter_rows())
+
+
+def _write_group(shard: Shard, topics: Sequence[Topic], inputs: _Inputs, settings: OrganizeSettings) -> None:
+    rows: list[Row] = []
+    counts = shard.counts
+    for topic in topics:
+        cited = inputs.references.get(topic.topic_id, [])
+        references = inputs.library.references(cited)
+        built = _answer(topic, references, inputs, settings)
+        counts.add(_count(built, len(cited) - len(references.ids)))
+        if built is not None:
+            fixed = {"tag": settings.tag, "topic_id": topic.topic_id, "references": len(references.ids)}
+            rows.append(fixed | built)
+    write_table(shard.file(f"part-{shard.name}.parquet"), TREES, pa.Table.from_pylist(rows, TREES.arrow))
+
+
+def _answer(topic: Topic, references: References, inputs: _Inputs, settings: OrganizeSettings) -> Row | None:
+    """The topic's row; None when there is nothing to organise, whoever does it."""
+    if "references" in inputs.builder.needs and not references.ids:
+        return None if settings.references == "oracle" else _row("empty", "the run has no document that can be read")
+    examples = choose_examples(inputs.pool, topic, settings.seed, settings.examples)
+    return organize_topic(inputs.builder, Material(topic, references, examples, settings.seed))
+
+
+def _count(built: Row | None, unread: int) -> Counts:
+    counts = Counts(read=1, notes={"references_not_read": unread} if unread else {})
+    outcome = "no_references" if built is None else built["outcome"]
+    if outcome == "scored":
+        counts.kept = 1
+    elif outcome == "failed":
+        counts.failed = 1
+    else:
+        counts.dropped[outcome] = 1
+    return counts
+
+
+def organize_topic(made_by: Builder, material: Material) -> Row:
+    """Asks a builder; whatever goes wrong in it, or with its tree, is an outcome of this topic alone.
+
+    Returns:
+        The columns of TREES but for `tag`, `topic_id` and `references`.
+
+    Raises:
+        TransientError: A service failed for now; nothing is said about the builder.
+        MissingDependency: The builder cannot run on this machine.
+    """
+    try:
+        made = made_by.build(material)
+        if made.outcome not in get_args(Outcome):
+            raise BadInput(f"the builder ended with outcome {made.outcome!r}; choose of {get_args(Outcome)}")
+        tree = None if made.tree is None else load_tree(made.tree)
+        outcome = "empty" if made.outcome == "scored" and tree is None else made.outcome
+        return _row(outcome, made.note, made.fallback, tree)
+    except (TransientError, MissingDependency):
+        raise
+    except Exception as error:
+        log.warning("topic %d: builder %s failed", material.topic.topic_id, made_by.name, exc_info=True)
+        return _row("failed", f"{type(error).__name__}: {error}"[:NOTE_LENGTH])
+
+
+def _row(outcome: Outcome, note: str | None, fallback: bool = False, tree: Tree | None = None) -> Row:
+    shape = Shape(0, 0) if tree is None else tree_shape(tree)
+    return {
+        "outcome": outcome,
+        "note": note,
+        "fallback": fallback,
+        "tree": None if tree is None else dump_tree(tree),
+        "nodes": shape.nodes,
+        "depth": shape.depth,
+    }
