@@ -48,11 +48,12 @@ class TableBlock:
 
 @dataclass(frozen=True)
 class FigureBlock:
-    """A figure: SVG markup of our own making, and a sentence that says what it shows."""
+    """A figure: SVG markup of our own making, and a sentence that says what it shows; `wide`: it takes a whole row."""
 
     name: str
     caption: str
     svg: str
+    wide: bool = False
 
 
 @dataclass(frozen=True)

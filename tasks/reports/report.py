@@ -18,7 +18,7 @@ from tasks.reports.source import ReportSource
 from tasks.store.stage import stage
 from tasks.store.workspace import Shard, Workspace
 
-ORDER = ("retrieval", "corpus", "lineage")
+ORDER = ("retrieval", "organization", "corpus", "lineage")
 """Sections that come first, in this order; others follow by name."""
 
 
@@ -34,7 +34,8 @@ class ReportSettings(Settings):
 def report(work: Workspace[ReportSettings]) -> None:
     """Writes report.html, report.md, report.json, a CSV per table, an SVG per figure, and TREC files.
 
-    Inputs: `topics`, `statistics`, and `run:<tag>` with `scores:<tag>` for every run.
+    Inputs: `topics`, `statistics`, and `run:<tag>` with `scores:<tag>` for every run; where there are mind-maps also
+    `mindmaps`, and `trees:<tag>` with `tree_scores:<tag>` for every system that organised them.
     """
     source = ReportSource({name: work.dataset(name) for name in work.inputs})
     for shard in work.pending(["report"]):

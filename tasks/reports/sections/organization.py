@@ -1,0 +1,174 @@
+"""Organization: Table 3 with intervals, beside the paper's, and gold and built trees side by side.
+
+What belongs here: scores of built trees. What does not: how they were computed (`tasks/stats`), drawing
+(`treedrawing`).
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import polars as pl
+
+from schemas.mindmap import parse_tree
+from schemas.tables.tree_scores import distance_measure
+from tasks.reports.blocks import Cell, Estimate, FigureBlock, Section, TableBlock
+from tasks.reports.published import PUBLISHED_TREES
+from tasks.reports.source import ReportSource
+from tasks.reports.treedrawing import draw_trees
+from tasks.stats.labels import LABEL_ENCODER
+
+MOST_DRAWN = 12
+PREFIX = "tree_scores:"
+
+Summaries = Mapping[str, Mapping[str, Any]]
+
+
+def sections(source: ReportSource) -> list[Section]:
+    """The section on mind-maps and the folded one that shows them; none when no tree was scored."""
+    tags = sorted(name.removeprefix(PREFIX) for name in source.datasets if name.startswith(PREFIX))
+    if not tags:
+        return []
+    found = {tag: _summaries(source, tag) for tag in tags}
+    best = min(tags, key=lambda tag: (_mean(found[tag], "tsd_normalised"), tag))
+    return [
+        Section(
+            "Information organization",
+            "How close does a tree of the references come to the mind-map that the survey's authors drew?",
+            (
+                _table(source, found),
+                _paper_table(),
+                _sensitivity(found),
+                _entities(source, found),
+            ),
+        ),
+        Section(
+            "Mind-maps, gold beside built",
+            f"Trees of {best}, the system with the lowest normalised distance. Marked headings have a counterpart in "
+            f"the other tree: equal, or more similar than {_parameters(source, best)['threshold']:g}.",
+            tuple(_drawings(source, best)),
+            open=False,
+        ),
+    ]
+
+
+def _summaries(source: ReportSource, tag: str) -> Summaries:
+    rows = pl.read_parquet(source.datasets[PREFIX + tag].files("tree_summaries"))
+    return {row["measure"]: row for row in rows.iter_rows(named=True)}
+
+
+def _parameters(source: ReportSource, tag: str) -> dict[str, Any]:
+    return source.datasets[PREFIX + tag].manifest.parameters
+
+
+def _mean(found: Summaries, measure: str) -> float:
+    mean = found[measure]["mean"] if measure in found else None
+    return float("inf") if mean is None else mean
+
+
+def _estimate(found: Summaries, measure: str) -> Estimate:
+    row = found.get(measure, {})
+    return Estimate(row.get("mean"), row.get("low"), row.get("high"))
+
+
+def _entity_measure(parameters: Mapping[str, Any]) -> str:
+    return "her" if parameters["entities"] == "flair" else "her_fallback"
+
+
+def _table(source: ReportSource, found: Mapping[str, Summaries]) -> TableBlock:
+    rows: list[tuple[Cell, ...]] = []
+    for tag, summaries in found.items():
+        parameters = _parameters(source, tag)
+        measures = (
+            "hsr",
+            _entity_measure(parameters),
+            distance_measure(parameters["threshold"]),
+            "tsd_normalised",
+            "ted",
+            "nodes",
+            "gold_nodes",
+            "depth",
+        )
+        first = summaries.get("hsr", {})
+        counts = (first.get("covered", 0), first.get("topics", 0))
+        rows.append((tag, *(_estimate(summaries, name) for name in measures), *counts, parameters["encoder"]["model"]))
+    columns = ("HSR", "HER", "TSD", "TSD / nodes", "TED", "Nodes", "Gold nodes", "Levels", "Covered", "Topics")
+    return TableBlock(
+        "organization",
+        "Table 3: heading soft recall, heading entity recall (more is better), tree semantic distance (less is better)",
+        ("System", *columns, "Heading encoder"),
+        tuple(rows),
+        " ".join(_notes(source, list(found))),
+        frozenset({"HSR", "HER"}),
+    )
+
+
+def _notes(source: ReportSource, tags: list[str]) -> Iterator[str]:
+    yield (
+        "Means over topics with 95 % bootstrap intervals; a topic without tree has recalls of 0 and distances of its "
+        "gold map's size. Distances grow with the trees: a lone node gets almost the gold map's size, so read them "
+        "beside the node counts and beside the row of the builder single."
+    )
+    parameters = [_parameters(source, tag) for tag in tags]
+    thresholds = sorted({p["threshold"] for p in parameters})
+    yield f"TSD at similarity above {', '.join(f'{t:g}' for t in thresholds)} (the paper does not say its threshold)."
+    if {p["entities"] for p in parameters} != {"flair"}:
+        yield "HER rests on spelling rules that stand in for FLAIR: it is not comparable with the paper's."
+    for model in sorted({p["encoder"]["model"] for p in parameters} - {LABEL_ENCODER.model}):
+        yield f"{model} stands in for {LABEL_ENCODER.model}: HSR and TSD are not comparable with the paper's."
+    maps = pl.read_parquet(source.datasets["mindmaps"].files())
+    if by_hand := int((maps["source"] == "file").sum()):
+        yield f"{by_hand} of {len(maps)} mind-maps come from a file of transcribed maps."
+
+
+def _paper_table() -> TableBlock:
+    rows = tuple(
+        (f"{row.builder}.{row.references}", *map(Estimate, (row.soft_recall, row.entity_recall, row.distance)))
+        for row in PUBLISHED_TREES
+    )
+    return TableBlock(
+        "organization_paper",
+        "The paper's Table 3 (1,884 mind-maps)",
+        ("System", "HSR", "HER", "TSD"),
+        rows,
+        "Builder and where its references are from; the paper gives neither node counts nor the threshold.",
+        frozenset({"HSR", "HER"}),
+    )
+
+
+def _sensitivity(found: Mapping[str, Summaries]) -> TableBlock:
+    distances = sorted({m for summaries in found.values() for m in summaries if re.fullmatch(r"tsd_[\d.]+", m)})
+    rows = tuple((tag, *(_estimate(summaries, m) for m in distances)) for tag, summaries in found.items())
+    return TableBlock(
+        "organization_thresholds",
+        "Tree semantic distance by the similarity above which headings match",
+        ("System", *(distance.removeprefix("tsd_") for distance in distances)),
+        rows,
+    )
+
+
+def _entities(source: ReportSource, found: Mapping[str, Summaries]) -> TableBlock:
+    rows: list[tuple[Cell, ...]] = []
+    for tag, summaries in found.items():
+        measure = _entity_measure(_parameters(source, tag))
+        named = summaries.get(f"{measure}_named", {})
+        without = _estimate(summaries, "no_gold_entity")
+        rows.append((tag, measure, without, _estimate(summaries, f"{measure}_named"), named.get("topics", 0)))
+    return TableBlock(
+        "organization_entities",
+        "Entity recall where there is something to recall",
+        ("System", "Measure", "Topics without gold entity, share", "HER of the others", "Topics"),
+        tuple(rows),
+        "A gold map without entity counts 1 for every tree, which lifts all means of Table 3 alike.",
+    )
+
+
+def _drawings(source: ReportSource, tag: str) -> Iterator[FigureBlock]:
+    gold = pl.read_parquet(source.datasets["mindmaps"].files()).select("topic_id", "title", gold="tree")
+    trees = pl.read_parquet(source.datasets[f"trees:{tag}"].files()).filter(outcome="scored")
+    matches = pl.read_parquet(source.datasets[PREFIX + tag].files("heading_matches")).filter(side="gold")
+    pairs = trees.join(gold, on="topic_id").sort("topic_id").head(MOST_DRAWN)
+    for row in pairs.iter_rows(named=True):
+        met = dict(matches.filter(topic_id=row["topic_id"]).select("label", "match").iter_rows())
+        svg = draw_trees(parse_tree(row["gold"]), parse_tree(row["tree"]), met)
+        yield FigureBlock(f"mindmap-{row['topic_id']}", row["title"], svg, wide=True)

@@ -1,0 +1,102 @@
+"""Two trees side by side as SVG, headings that met marked and joined.
+
+What belongs here: geometry and markup. What does not: which headings met (`tasks.stats.tree_scores`).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from typing import NamedTuple
+
+from schemas.mindmap import VIRTUAL_ROOT, Tree, walk
+
+ROW = 20
+INDENT = 18
+COLUMN = 430
+GAP = 110
+TOP = 34
+LETTERS = 52
+"""Letters of a heading that are shown, less what its indentation takes."""
+
+MOST_ROWS = 90
+"""Nodes of a tree that are drawn; of larger trees the first ones, in order."""
+
+
+class _Row(NamedTuple):
+    """A drawn node: its heading, its level, and the row of its parent."""
+
+    label: str
+    level: int
+    parent: int | None
+
+
+def draw_trees(gold: Tree, built: Tree, met: Mapping[str, str]) -> str:
+    """SVG of a gold tree (left) and a built one (right).
+
+    Args:
+        gold: Canonical.
+        built: Canonical.
+        met: For headings of the gold tree, the heading of the built tree that they met.
+
+    Returns:
+        A complete SVG document; all text in it is escaped.
+    """
+    left, right = _rows(gold), _rows(built)
+    shown = min(MOST_ROWS, max(len(left), len(right)))
+    width, height = 2 * COLUMN + GAP, TOP + (shown + 1) * ROW
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        'font-family="system-ui, sans-serif" font-size="13">',
+        f'<rect width="{width}" height="{height}" fill="#fff"/>',
+        *_joins(left, right, met),
+        *_column("Gold", left, 10, set(met)),
+        *_column("Built", right, COLUMN + GAP, set(met.values())),
+        "</svg>",
+    ]
+    return "\n".join(parts)
+
+
+def _rows(tree: Tree) -> list[_Row]:
+    """The nodes in order, without the virtual root."""
+    nodes = list(walk(tree))
+    first = int(nodes[0][0] == VIRTUAL_ROOT)
+    rows: list[_Row] = []
+    path: list[int] = []
+    for label, depth in nodes[first:]:
+        level = depth - first
+        del path[level:]
+        rows.append(_Row(label, level, path[-1] if path else None))
+        path.append(len(rows) - 1)
+    return rows
+
+
+def _column(title: str, rows: Sequence[_Row], x: int, met: set[str]) -> Iterator[str]:
+    marked = sum(row.label in met for row in rows)
+    yield f'<text x="{x}" y="20" font-weight="600">{title}: {len(rows)} nodes, {marked} matched</text>'
+    for place, row in enumerate(rows[:MOST_ROWS]):
+        left, middle = x + min(row.level, 12) * INDENT, TOP + place * ROW + ROW // 2
+        if row.parent is not None:
+            above = TOP + row.parent * ROW + ROW - 2
+            yield f'<path d="M{left - INDENT + 4} {above}V{middle}H{left - 2}" fill="none" stroke="#b6bec8"/>'
+        if row.label in met:
+            yield f'<rect x="{left}" y="{middle - 8}" width="{x + COLUMN - left - 20}" height="16" fill="#d7ebff"/>'
+        mark = "● " if row.label in met else ""
+        yield f'<text x="{left + 3}" y="{middle + 4}" fill="#1b1f24">{mark}{escape(_cut(row))}</text>'
+    if len(rows) > MOST_ROWS:
+        bottom = TOP + MOST_ROWS * ROW + 14
+        yield f'<text x="{x}" y="{bottom}" fill="#57606a">and {len(rows) - MOST_ROWS} more nodes</text>'
+
+
+def _cut(row: _Row) -> str:
+    room = LETTERS - 2 * min(row.level, 12)
+    text = "".join(letter if letter.isprintable() else "\ufffd" for letter in row.label[:room])
+    return text if len(row.label) <= room else text[:-1] + "…"
+
+
+def _joins(left: Sequence[_Row], right: Sequence[_Row], met: Mapping[str, str]) -> Iterator[str]:
+    """A line from each gold heading to the first node of the heading that it met."""
+    where = {row.label: place for place, row in reversed(list(enumerate(right)))}
+    for place, row in enumerate(left[:MOST_ROWS]):
+        other = where.get(met.get(row.label, ""), MOST_ROWS)
+        if other < MOST_ROWS:
+            ends = [TOP + number * ROW + ROW // 2 for number in (place, other)]
+            yield f'<path d="M{COLUMN - 10} {ends[0]}L{COLUMN + GAP - 4} {ends[1]}" stroke="#0b5cad" opacity=".5"/>'
