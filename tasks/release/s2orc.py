@@ -15,8 +15,8 @@ import orjson
 
 from tasks.release.decode import MAX_ID, Record, read_id, read_integer, read_object, read_text
 
-Span = tuple[int, int, Any]
-"""Start, end, and whatever stands under `attributes`."""
+Span = tuple[int, int, Record]
+"""Start, end, attributes."""
 
 Entries = list[tuple[str | None, str, str | None, int | None, int]]
 """Columns of the table `bibliography` from `entry_id` on."""
@@ -63,7 +63,7 @@ class _Part(NamedTuple):
         items, length = self._load(name), len(self.text)
         try:
             spans: list[Span] = [
-                (start, end, item.get("attributes"))
+                (start, end, attributes if type(attributes := item.get("attributes")) is dict else {})
                 for item in items
                 if type(start := item["start"]) is int
                 and type(end := item["end"]) is int
@@ -83,7 +83,8 @@ class _Part(NamedTuple):
         if start is None or end is None:
             self.notes["spans_unreadable"] += 1
         elif 0 <= start < end <= len(self.text):
-            return start, end, fields.get("attributes")
+            attributes = fields.get("attributes")
+            return start, end, attributes if type(attributes) is dict else {}
         else:
             self.notes["spans_empty" if 0 <= start == end <= len(self.text) else "spans_out_of_range"] += 1
         return None
@@ -144,7 +145,7 @@ def _read_abstract(part: _Part) -> str | None:
 def _assemble(head: FullText, body: _Part, bibliography: _Part, names: Names) -> FullText:
     text = body.text
     headers = [
-        (start, _read_label(attributes, "n"), heading)
+        (start, _read_label(attributes.get("n")), heading)
         for start, end, attributes in body.spans(names.header)
         if (heading := text[start:end].strip())
     ]
@@ -165,15 +166,15 @@ def _assemble(head: FullText, body: _Part, bibliography: _Part, names: Names) ->
 
 def _read_entries(mentions: list[Span], bibliography: _Part, names: Names) -> Entries:
     notes, text = bibliography.notes, bibliography.text
-    counts = Counter([_read_label(attributes, "ref_id") for _, _, attributes in mentions])
+    counts = Counter([_read_label(attributes.get("ref_id")) for _, _, attributes in mentions])
     del counts[None]
     matches = _read_mention_matches(mentions, notes)
     titles = bibliography.spans(names.entry_title)
     title_starts = [start for start, _, _ in titles]
     entries: Entries = []
     for start, end, attributes in bibliography.spans(names.entry):
-        label = _read_label(attributes, "id")
-        match = _read_match(attributes, notes)
+        label = _read_label(attributes.get("id"))
+        match = _read_match(attributes["matched_paper_id"], notes) if "matched_paper_id" in attributes else None
         place = bisect_left(title_starts, start)
         title = None
         if place < len(titles) and titles[place][1] <= end:
@@ -190,23 +191,21 @@ def _read_mention_matches(mentions: list[Span], notes: Counter[str]) -> dict[str
     """The paper that mentions of an entry are matched to: the first match in reading order."""
     matches: dict[str | None, int] = {}
     for _, _, attributes in mentions:
-        if (match := _read_match(attributes, notes)) is not None and (label := _read_label(attributes, "ref_id")):
-            matches.setdefault(label, match)
+        if "matched_paper_id" in attributes:
+            match, label = _read_match(attributes["matched_paper_id"], notes), _read_label(attributes.get("ref_id"))
+            if match is not None and label is not None:
+                matches.setdefault(label, match)
     return matches
 
 
-def _read_label(attributes: Any, name: str) -> str | None:
+def _read_label(value: object) -> str | None:
     """An id or a printed number as a string."""
-    if type(attributes) is not dict:
-        return None
-    value = attributes.get(name)
     if type(value) is str:
         return value
     return str(value) if type(value) in (int, float) else None
 
 
-def _read_match(attributes: Any, notes: Counter[str]) -> int | None:
-    value = attributes.get("matched_paper_id") if type(attributes) is dict else None
+def _read_match(value: object, notes: Counter[str]) -> int | None:
     if value is None:
         return None
     number = read_integer(value)
