@@ -8,7 +8,7 @@ import re
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 
 from flows.pipeline import Pipeline, Slots
-from flows.tables import Labels, Row, Task, count_rows, lineage_rows, score_rows
+from flows.tables import Labels, Row, Task, count_rows, lineage_rows, people_rows, score_rows
 
 
 def artifact_key(*parts: str) -> str:
@@ -33,9 +33,9 @@ def leave_built(pipeline: Pipeline, built: Slots) -> None:
 def leave_scores(pipeline: Pipeline, built: Slots, task: Task, labels: Labels = "graded") -> None:
     """Leaves the scores of the runs that were built."""
     create_table_artifact(
-        score_rows(pipeline.store, built, task, labels),
+        people_rows(score_rows(pipeline.store, built, task, labels), task),
         key=artifact_key(task, labels, pipeline.edition),
-        description=f"{task} on edition {pipeline.edition}, {labels} labels: mean over topics, 95 % bootstrap interval",
+        description=f"{task} on edition {pipeline.edition}, {labels} labels: mean over topics (95 % interval)",
     )
 
 

@@ -61,12 +61,9 @@ def _launch(
         debug: Show where an error comes from instead of one line.
         verbose: Log what is done.
     """
-    logging.basicConfig(
-        level=logging.INFO if verbose or debug else logging.WARNING,
-        format="%(message)s",
-        handlers=[RichHandler(console=Console(stderr=True), show_path=False)],
-        force=True,
-    )
+    if verbose or debug:
+        handler = RichHandler(console=Console(stderr=True), show_path=False)
+        logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[handler], force=True)
     try:
         return app(tokens, exit_on_error=False, print_error=False)
     except (CycloptsError, ValidationError, ArenaError) as error:

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from flows import tables
 from flows.machine import Machine
 from flows.pipeline import Pipeline, Slots, choose_edition, open_files
-from flows.terminal import Display, show_json, show_rows, show_text
+from flows.terminal import Display, show_json, show_rows, show_scores, show_text
 from schemas.identifiers import Field
 from schemas.settings import CorpusSettings, EncoderSettings, IndexSettings, RunSettings, StageControl
 from tasks.store.store import Store
@@ -155,9 +155,7 @@ def _run_systems(
         show_json({"edition": pipeline.edition, "task": task, "scores": found, "datasets": tables.slot_refs(built)})
         return
     for label, rows in found.items():
-        show_rows(
-            rows, f"{task} on edition {pipeline.edition}, {label} labels: mean over topics, 95 % bootstrap interval"
-        )
+        show_scores(rows, task, f"edition {pipeline.edition}, {label} labels")
 
 
 @contextmanager

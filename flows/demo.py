@@ -10,7 +10,7 @@ from flows import tables
 from flows.machine import Machine
 from flows.pipeline import Slots
 from flows.server import prefect_api
-from flows.terminal import show_json, show_rows, show_text
+from flows.terminal import show_json, show_rows, show_scores, show_text
 from schemas.settings import CorpusSettings, EncoderSettings, IndexSettings, RunSettings
 from tasks.release.synthetic import SyntheticSettings, write_release
 from tasks.store.store import Store
@@ -19,7 +19,7 @@ ENCODER = EncoderSettings(model="all-MiniLM-L6-v2")
 """Small enough for a laptop, and found offline; not the encoder of real editions, so the runs' names say it."""
 
 
-def demo(*, folder: Path = Path("demo"), papers: int = 2_000, json: bool = False) -> None:
+def demo(*, folder: Path = Path("demo"), papers: int = 1_000, json: bool = False) -> None:
     """Build, index, run and report on a small synthetic release, with Prefect flows.
 
     Uses the Prefect server that PREFECT_API_URL names, else one of its own that ends with the demo.
@@ -31,7 +31,7 @@ def demo(*, folder: Path = Path("demo"), papers: int = 2_000, json: bool = False
     """
     clock = time.monotonic()
     settings = SyntheticSettings(papers=papers)
-    machine = Machine(root=folder / "store", releases=folder / "releases")
+    machine = Machine(root=folder / "store", releases=folder / "releases", workers=1)
     write_release(machine.releases, settings)
     with prefect_api(folder / "prefect"):
         ready = time.monotonic()
@@ -65,8 +65,8 @@ def _show(store: Store, built: Slots, seconds: dict[str, float], json: bool) -> 
         show_json({"counts": counts, "discovery": discovery, "selection": selection, "report": str(report)})
         return
     show_rows(counts, "What each stage did with what it read", decimals=1)
-    show_rows(discovery, "Discovery: mean over topics, 95 % bootstrap interval")
-    show_rows(selection, "Selection, graded labels: mean over topics, 95 % bootstrap interval")
+    show_scores(discovery, "discovery", "graded labels")
+    show_scores(selection, "selection", "graded labels")
     show_text("The papers are invented: these figures show that the pipeline works, and nothing about the systems.")
     show_text("; ".join(f"{name}: {value:.0f} s" for name, value in seconds.items()))
     show_text(f"report: {report}")

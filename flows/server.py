@@ -37,8 +37,10 @@ def prefect_api(folder: Path) -> Generator[str]:
         ArenaError: The server ended, or did not answer in time; the message names the log.
     """
     if configured := os.environ.get("PREFECT_API_URL"):
-        yield configured
-        end_prefect_threads()
+        try:
+            yield configured
+        finally:
+            end_prefect_threads()
         return
     folder.mkdir(parents=True, exist_ok=True)
     os.environ |= {"PREFECT_HOME": str(folder.absolute()), "PREFECT_SERVER_ANALYTICS_ENABLED": "false"}
@@ -51,8 +53,8 @@ def prefect_api(folder: Path) -> Generator[str]:
         _wait_until_healthy(server, url, log)
         os.environ["PREFECT_API_URL"] = url
         yield url
-        end_prefect_threads()
     finally:
+        end_prefect_threads()
         os.environ.pop("PREFECT_API_URL", None)
         _stop(server)
 

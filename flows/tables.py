@@ -4,7 +4,7 @@ What belongs here: choosing and rounding what is shown. What does not: drawing i
 (`tasks/reports`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import polars as pl
@@ -43,7 +43,7 @@ def count_rows(store: Store, slots: Mapping[str, Ref]) -> list[Row]:
 
 
 def score_rows(store: Store, slots: Mapping[str, Ref], task: Task, labels: Labels = "graded") -> list[Row]:
-    """Means over all topics of every `scores/` slot, with 95 % intervals.
+    """Means over all topics of every `scores/` slot, with the ends of their 95 % intervals.
 
     Args:
         store: Where the datasets lie.
@@ -56,18 +56,27 @@ def score_rows(store: Store, slots: Mapping[str, Ref], task: Task, labels: Label
 
 def _score_row(store: Store, ref: Ref, task: Task, labels: Labels) -> Row:
     summaries = pl.read_parquet(store.open(ref).files("summaries"))
-    rows = {
-        row["measure"]: row
-        for row in summaries.filter(group="all", labels=labels).iter_rows(named=True)
-        if row["measure"] in MEASURES[task]
-    }
-    first = next(iter(rows.values()))
+    rows = {row["measure"]: row for row in summaries.filter(group="all", labels=labels).iter_rows(named=True)}
+    first = rows[next(iter(MEASURES[task]))]
     shown: Row = {"run": first["tag"], "topics": first["topics"], "covered": first["covered"]}
     for measure in MEASURES[task]:
-        row = rows[measure]
-        shown[measure] = None if row["mean"] is None else round(row["mean"], 4)
-        shown[f"{measure} 95 %"] = None if row["low"] is None else f"{row['low']:.3f}-{row['high']:.3f}"
+        mean, low, high = (rows[measure][name] for name in ("mean", "low", "high"))
+        shown |= {measure: mean, f"{measure}_low": low, f"{measure}_high": high}
     return shown
+
+
+def people_rows(scores: Sequence[Row], task: Task) -> list[Row]:
+    """Score rows for reading: one cell a measure, `mean (low-high)`."""
+    return [
+        {name: row[name] for name in ("run", "topics", "covered")}
+        | {label: _interval(row, measure) for measure, label in MEASURES[task].items()}
+        for row in scores
+    ]
+
+
+def _interval(row: Row, measure: str) -> str:
+    mean, low, high = row[measure], row[f"{measure}_low"], row[f"{measure}_high"]
+    return "-" if mean is None else f"{mean:.3f} ({low:.3f}-{high:.3f})"
 
 
 def lineage_rows(store: Store, slots: Mapping[str, Ref]) -> list[Row]:

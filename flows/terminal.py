@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Table
 
 from flows.pipeline import Executor, StageLabel, build_labelled
-from flows.tables import Row
+from flows.tables import Row, Task, people_rows
 from schemas.manifest import Ref
 from schemas.settings import Resources
 from tasks.store import workspace
@@ -92,6 +92,11 @@ def show_rows(rows: Sequence[Row], title: str | None = None, decimals: int = 4) 
     for row in rows:
         table.add_row(*(str(value) if name in NAMES else _cell(value, decimals) for name, value in row.items()))
     _output().print(table)
+
+
+def show_scores(rows: Sequence[Row], task: Task, what: str) -> None:
+    """Prints score rows as a table of means with their intervals."""
+    show_rows(people_rows(rows, task), f"{task}, {what}: mean over topics (95 % bootstrap interval)")
 
 
 def show_text(text: str) -> None:

@@ -77,7 +77,7 @@ class IndexSettings(Settings):
 
     bm25_fields: tuple[DocumentField, ...] = Field(default=("abstract",), description="A BM25 index per field.")
     dense_fields: tuple[DocumentField, ...] = Field(default=("abstract",), description="An embedding per field.")
-    encoder: EncoderSettings = Field(default_factory=EncoderSettings)
+    encoder: EncoderSettings = Field(default_factory=EncoderSettings, description="What makes the embeddings.")
     ann: Literal["flat", "ivf", "hnsw", "sq8"] = Field(
         default="flat",
         description="Exact search, or an approximate index whose recall against exact search is measured and recorded.",

@@ -1,0 +1,67 @@
+"""The real flows on a small release: they end, leave what a maintainer looks at, and ask for what they should."""
+
+import shutil
+
+import pytest
+from prefect.client.orchestration import get_client
+from prefect.exceptions import ParameterTypeError
+from prefect.utilities.callables import parameter_schema
+from pydantic import ValidationError
+
+from flows.build_corpus import build_corpus
+from flows.build_index import build_index
+from flows.discovery import discovery
+from flows.machine import Machine
+from flows.selection import selection
+from flows.write_report import write_report
+from schemas.settings import CorpusSettings, IndexSettings, RunSettings
+from tasks.store.store import Store
+
+FLOWS = (build_corpus, build_index, discovery, selection, write_report)
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_the_flows_find_what_the_command_line_built_and_leave_their_artifacts(built, tmp_path):
+    shutil.copytree(built / "store", tmp_path / "store")
+    machine = Machine(root=tmp_path / "store", releases=built / "releases", workers=1)
+    runs = RunSettings(baselines=("title",), retrievers=("bm25",))
+    name = "2026-01-06"
+
+    corpus = build_corpus(name, settings=CorpusSettings(buckets=2), machine=machine, return_state=True)
+    build_index(name, IndexSettings(dense_fields=()), machine=machine)
+    ranked = discovery(name, runs, machine=machine)
+    assert selection(name, runs, machine=machine) == ranked
+    report = write_report(name, machine=machine)["report"]
+
+    assert "title.bm25.abstract" in (Store(machine.root).folder(report) / "report.md").read_text()
+    with get_client(sync_client=True) as client:
+        flow_run = corpus.state_details.flow_run_id
+        states = {run.state_name for run in client.read_task_runs() if run.flow_run_id == flow_run}
+        found = {artifact.key: artifact.data for artifact in client.read_artifacts()}
+    assert states == {"Cached"}
+    assert {f"counts-{name}", f"discovery-graded-{name}", f"selection-influential-{name}"} <= set(found)
+    assert "release 2026-01-06" in found[f"lineage-{name}"] or "report.html" in found[f"lineage-{name}"]
+
+
+@pytest.mark.parametrize("flow", FLOWS, ids=lambda flow: flow.name)
+def test_every_parameter_of_a_form_is_described(flow):
+    schema = parameter_schema(flow.fn)
+
+    for name, field in schema.properties.items():
+        assert field.get("description"), name
+    for model in schema.definitions.values():
+        for name, field in model["properties"].items():
+            assert field.get("description"), name
+
+
+def test_a_form_offers_choices_and_bounds():
+    schema = parameter_schema(build_corpus.fn)
+
+    assert schema.definitions["CorpusSettings"]["properties"]["corpus"]["enum"] == ["full_text", "abstract"]
+    assert schema.definitions["CorpusSettings"]["properties"]["buckets"]["maximum"] == 4096
+    assert "papers" in schema.definitions["StageControl"]["properties"]["force"]["items"]["enum"]
+
+
+def test_a_value_out_of_range_is_refused_before_a_run():
+    with pytest.raises((ParameterTypeError, ValidationError), match="less than or equal to 4096"):
+        build_corpus.validate_parameters({"settings": {"buckets": 5000}})
