@@ -7,8 +7,10 @@ First every release file is parsed, several at once, into runs sorted by bucket 
 What a bucket's file holds depends on the records alone, not on their split into files nor on the number of workers.
 """
 
+import gc
 from collections import Counter
-from contextlib import ExitStack
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
@@ -35,8 +37,8 @@ from tasks.store.workspace import Shard, Workspace
 PLACE_COLUMNS = ("line", "byte_offset")
 """Where a record stands in its file; goes with it as far as the merge."""
 
-BATCH_BYTES = 4 * 1024 * 1024
-"""Bytes of lines whose rows are held as Python objects before they become Arrow columns."""
+BATCH_BYTES = 1024 * 1024
+"""Bytes of lines whose rows are held as Python objects before they become Arrow columns: what a cache holds."""
 
 LINE_COST = 200
 """What a line counts for beside its bytes, so that many short lines do not make a batch large."""
@@ -115,7 +117,8 @@ def _parse_file(shard: Shard, task: _ParseTask) -> None:
     form = FORMATS[task.dataset]
     numbers = count()
     runs = RunWriter(lambda: shard.scratch(f"{task.shard}/{next(numbers):05d}.arrow"), form.key, task.buckets)
-    with TableWriter(shard.file(f"quarantine-lines-{task.place:05d}.parquet"), QUARANTINE) as quarantine:
+    quarantine = TableWriter(shard.file(f"quarantine-lines-{task.place:05d}.parquet"), QUARANTINE)
+    with quarantine, _without_collection():
         batch = _Batch(form, task.source.name, runs, quarantine)
         for line in read_lines(path):
             batch.add(line)
@@ -123,6 +126,16 @@ def _parse_file(shard: Shard, task: _ParseTask) -> None:
         runs.close()
     shard.counts.add(batch.counts)
     _check_usable(path, batch.counts)
+
+
+@contextmanager
+def _without_collection() -> Generator[None]:
+    """Decoded records hold no cycles: the collector would walk them over and over and find nothing."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 class _Batch:
