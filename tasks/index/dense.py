@@ -90,7 +90,7 @@ class DenseIndex:
         )
         ids = add_embeddings(index, embeddings)
         accelerated = _on_gpu(faiss, index, half, device)
-        return cls(index, ids, accelerated, HALF_ROUNDING if half and accelerated else ROUNDING)
+        return cls(index, ids, accelerated, ROUNDING if accelerated is None or not half else HALF_ROUNDING)
 
     @classmethod
     def open_ann(cls, ann: Dataset) -> "DenseIndex":

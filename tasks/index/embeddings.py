@@ -158,6 +158,7 @@ def _embed_bucket(
 ) -> None:
     """Encodes one bucket, a chunk at a time."""
     table = embeddings_table(encoder.dimensions)
+    shards = len(work.dataset("documents").files()) + 1
     encoded = reused = 0
     with TableWriter(shard.file(f"part-{shard.name}.parquet"), table) as writer:
         for chunk in _chunks(field_texts(work.settings.field, bucket)):
@@ -166,8 +167,9 @@ def _embed_bucket(
             writer.write(_rows(table.arrow, chunk, digests, _vectors(chunk, encoder, found)))
             reused += len(found)
             encoded += len(chunk) - len(found)
-            note = f"bucket {shard.name}: {writer.rows} of {bucket.rows}"
-            work.report(Progress(work.stage, int(shard.name), len(work.dataset("documents").files()), note))
+            work.report(
+                Progress(work.stage, int(shard.name), shards, f"bucket {shard.name}: {writer.rows} of {bucket.rows}")
+            )
     shard.counts.read, shard.counts.kept = bucket.rows, encoded + reused
     if missing := shard.counts.read - shard.counts.kept:
         shard.counts.dropped[f"no_{work.settings.field}"] = missing
