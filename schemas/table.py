@@ -3,14 +3,13 @@
 What belongs here: `Column`, `Table`, the registry. What does not: any particular table (`schemas/tables/`).
 """
 
-import importlib
-import pkgutil
 from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
 
 from schemas.errors import BadInput
+from schemas.registry import Registry
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ class Table:
             raise BadInput(f"table {self.name}: {error}") from error
 
 
-_registry: dict[str, Table] = {}
+_registry = Registry[Table]("table", "schemas.tables")
 
 
 def declare(table: Table) -> Table:
@@ -83,14 +82,9 @@ def declare(table: Table) -> Table:
     Raises:
         ValueError: Another table has the name.
     """
-    if _registry.setdefault(table.name, table) is not table:
-        raise ValueError(f"two tables are named {table.name}")
-    return table
+    return _registry.add(table.name, table)
 
 
 def all_tables() -> dict[str, Table]:
-    """Every declared table by name; imports each file of `schemas/tables/`."""
-    package = importlib.import_module("schemas.tables")
-    for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"schemas.tables.{module.name}")
-    return dict(sorted(_registry.items()))
+    """Every declared table by name: each file of `schemas/tables`."""
+    return _registry.all()

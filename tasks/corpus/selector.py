@@ -1,10 +1,9 @@
 """Who decides whether a candidate is a literature survey: the interface, the registry, and how a selector is scored.
 
 What belongs here: the title filter, the protocol, the registry, the comparison with labels. What does not: any
-particular selector (`survey_rules` is the one without a model), the stage that runs it (`surveys`).
+particular selector (a file each in `selectors`), the stage that runs it (`surveys`).
 """
 
-import importlib
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,7 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import BaseModel
 
-from schemas.errors import BadInput, UsageError
+from schemas.errors import BadInput
+from schemas.registry import Registry
 from tasks.store.dataset import Dataset
 
 Word = Literal["substring", "whole_word"]
@@ -62,7 +62,7 @@ class SurveySelector(Protocol):
         ...
 
 
-_registry: dict[str, Callable[[], SurveySelector]] = {}
+_registry = Registry[Callable[[], SurveySelector]]("survey selector", "tasks.corpus.selectors")
 
 
 def survey_selector(name: str) -> Callable[[type[SurveySelector]], type[SurveySelector]]:
@@ -73,9 +73,7 @@ def survey_selector(name: str) -> Callable[[type[SurveySelector]], type[SurveySe
     """
 
     def decorate(made: type[SurveySelector]) -> type[SurveySelector]:
-        if name in _registry:
-            raise ValueError(f"two survey selectors are named {name}")
-        _registry[name] = made
+        _registry.add(name, made)
         return made
 
     return decorate
@@ -87,10 +85,7 @@ def find_selector(name: str) -> SurveySelector:
     Raises:
         UsageError: There is none; the message lists those there are.
     """
-    importlib.import_module("tasks.corpus.survey_rules")
-    if name not in _registry:
-        raise UsageError(f"no survey selector is named {name!r}; there are: {', '.join(sorted(_registry))}")
-    return _registry[name]()
+    return _registry.find(name)()
 
 
 class Confusion(NamedTuple):

@@ -1,6 +1,6 @@
 """Stage `surveys`: candidates by title, then the selector's verdict on each.
 
-What belongs here: the stage. What does not: selectors (`selector`, `survey_rules`).
+What belongs here: the stage. What does not: selectors (`selector`, `selectors`).
 
 Scale: titles and abstracts stream through DuckDB once; only candidates (a few in ten thousand papers) are sorted, which
 spills, and they are judged and written batch by batch.

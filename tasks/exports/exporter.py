@@ -3,16 +3,14 @@
 What belongs here: the protocol. What does not: any format (a class in a file of its own beside this one).
 """
 
-import importlib
-import pkgutil
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from schemas.errors import BadInput, UsageError
+from schemas.errors import BadInput
+from schemas.registry import Registry
 from tasks.store.dataset import Dataset
 
 
@@ -64,7 +62,7 @@ class RegisteredExporter:
 
 E = TypeVar("E", bound=type[Exporter])
 
-_registry: dict[str, RegisteredExporter] = {}
+_registry = Registry[RegisteredExporter]("exporter", "tasks.exports")
 
 
 def exporter(name: str, description: str) -> Callable[[E], E]:
@@ -75,9 +73,7 @@ def exporter(name: str, description: str) -> Callable[[E], E]:
     """
 
     def decorate(format_class: E) -> E:
-        if name in _registry:
-            raise ValueError(f"two exporters are named {name}")
-        _registry[name] = RegisteredExporter(name, description, format_class)
+        _registry.add(name, RegisteredExporter(name, description, format_class))
         return format_class
 
     return decorate
@@ -85,8 +81,7 @@ def exporter(name: str, description: str) -> Callable[[E], E]:
 
 def all_exporters() -> dict[str, RegisteredExporter]:
     """Every exporter by name: each file of this folder."""
-    _discover()
-    return dict(sorted(_registry.items()))
+    return _registry.all()
 
 
 def find_exporter(name: str) -> Exporter:
@@ -95,14 +90,4 @@ def find_exporter(name: str) -> Exporter:
     Raises:
         UsageError: There is none; the message lists those there are.
     """
-    known = all_exporters()
-    if name not in known:
-        raise UsageError(f"no exporter is named {name!r}; there are: {', '.join(known)}")
-    return known[name].format()
-
-
-@cache
-def _discover() -> None:
-    package = importlib.import_module("tasks.exports")
-    for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"{package.__name__}.{module.name}")
+    return _registry.find(name).format()

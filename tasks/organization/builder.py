@@ -3,23 +3,18 @@
 What belongs here: what a builder gets and returns. What does not: any builder (one file each in `tasks/builders`).
 """
 
-import importlib
-import pkgutil
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.errors import MissingDependency, UsageError
 from schemas.identifiers import Outcome
 from schemas.mindmap import Tree, load_tree
+from schemas.registry import Registry
 from schemas.topic import Topic
 from tasks.organization.examples import Example
-
-ENTRY_POINTS = "arena.builders"
 
 Need = Literal["references", "vectors", "examples"]
 
@@ -72,7 +67,7 @@ class Builder:
     version: int
 
 
-_registry: dict[str, Builder] = {}
+_registry = Registry[Builder]("builder", "tasks.builders", group="arena.builders", extra="organize")
 
 
 def builder(
@@ -92,9 +87,7 @@ def builder(
     """
 
     def decorate(build: BuildTree) -> BuildTree:
-        if name in _registry:
-            raise ValueError(f"two builders are named {name}")
-        _registry[name] = Builder(name, description, build, frozenset(needs), version)
+        _registry.add(name, Builder(name, description, build, frozenset(needs), version))
         return build
 
     return decorate
@@ -106,17 +99,7 @@ def all_builders() -> dict[str, Builder]:
     Raises:
         MissingDependency: A library that builders use is not installed.
     """
-    package = importlib.import_module("tasks.builders")
-    for module in pkgutil.iter_modules(package.__path__):
-        try:
-            importlib.import_module(f"tasks.builders.{module.name}")
-        except ImportError as error:
-            raise MissingDependency(
-                f"builder {module.name}: {error}; pip install 'research-arena[organize]'"
-            ) from error
-    for point in entry_points(group=ENTRY_POINTS):
-        point.load()
-    return dict(sorted(_registry.items()))
+    return _registry.all()
 
 
 def find_builder(name: str) -> Builder:
@@ -125,10 +108,7 @@ def find_builder(name: str) -> Builder:
     Raises:
         UsageError: There is none; the message lists those there are.
     """
-    known = all_builders()
-    if name not in known:
-        raise UsageError(f"no builder is named {name!r}; there are: {', '.join(known)}")
-    return known[name]
+    return _registry.find(name)
 
 
 def lone_node(topic: Topic) -> Tree:

@@ -3,19 +3,14 @@
 What belongs here: what a system gets and returns. What does not: any baseline (one file each in `tasks/baselines`).
 """
 
-import importlib
-import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from typing import NamedTuple
 
-from schemas.errors import UsageError
 from schemas.identifiers import Outcome
+from schemas.registry import Registry
 from schemas.topic import Hit, Topic
 from tasks.retrieval.desk import ResearchDesk
-
-ENTRY_POINTS = "arena.baselines"
 
 
 class Kit(NamedTuple):
@@ -48,7 +43,7 @@ class Baseline:
     version: int
 
 
-_registry: dict[str, Baseline] = {}
+_registry = Registry[Baseline]("baseline", "tasks.baselines", group="arena.baselines")
 
 
 def baseline(name: str, description: str, *, version: int = 1) -> Callable[[System], System]:
@@ -64,9 +59,7 @@ def baseline(name: str, description: str, *, version: int = 1) -> Callable[[Syst
     """
 
     def decorate(system: System) -> System:
-        if name in _registry:
-            raise ValueError(f"two baselines are named {name}")
-        _registry[name] = Baseline(name, description, system, version)
+        _registry.add(name, Baseline(name, description, system, version))
         return system
 
     return decorate
@@ -74,12 +67,7 @@ def baseline(name: str, description: str, *, version: int = 1) -> Callable[[Syst
 
 def all_baselines() -> dict[str, Baseline]:
     """Every baseline by name: each file of `tasks/baselines`, and the entry points of other packages."""
-    package = importlib.import_module("tasks.baselines")
-    for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"tasks.baselines.{module.name}")
-    for point in entry_points(group=ENTRY_POINTS):
-        point.load()
-    return dict(sorted(_registry.items()))
+    return _registry.all()
 
 
 def find_baseline(name: str) -> Baseline:
@@ -88,7 +76,4 @@ def find_baseline(name: str) -> Baseline:
     Raises:
         UsageError: There is none; the message lists those there are.
     """
-    known = all_baselines()
-    if name not in known:
-        raise UsageError(f"no baseline is named {name!r}; there are: {', '.join(known)}")
-    return known[name]
+    return _registry.find(name)

@@ -112,7 +112,7 @@ class Oracle:
 
 
 def test_another_selector_decides_by_the_same_interface(corpus: Corpus, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(selector._registry, "oracle", Oracle)
+    monkeypatch.setitem(selector._registry._things, "oracle", Oracle)
     rows = [{"corpus_id": 1, "title": "Survey A", "abstract": "x"}, {"corpus_id": 2, "title": "Survey B"}]
     papers = corpus.given("papers", {PAPERS: rows})
     found = corpus.build(surveys, SurveySettings(selector="oracle"), papers=papers).table().to_pylist()

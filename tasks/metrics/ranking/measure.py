@@ -3,17 +3,14 @@
 What belongs here: what a measure gets and returns. What does not: any measure (one file each beside this one).
 """
 
-import importlib
-import pkgutil
 from collections.abc import Callable
-from functools import cache, partial
-from importlib.metadata import entry_points
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-ENTRY_POINTS = "arena.metrics"
+from schemas.registry import Registry
 
 
 class Judged(NamedTuple):
@@ -31,7 +28,7 @@ class Judged(NamedTuple):
 Measure = Callable[[Judged], NDArray[np.float64]]
 """Gives one value a topic, `(n_topics,) float64`."""
 
-_registry: dict[str, Measure] = {}
+_registry = Registry[Measure]("measure", "tasks.metrics.ranking", group="arena.metrics")
 
 
 def measure(
@@ -48,9 +45,7 @@ def measure(
     """
 
     def decorate(function: Callable[..., NDArray[np.float64]]) -> Callable[..., NDArray[np.float64]]:
-        if name in _registry:
-            raise ValueError(f"two measures are named {name}")
-        _registry[name] = partial(function, **parameters)
+        _registry.add(name, partial(function, **parameters))
         return function
 
     return decorate
@@ -58,14 +53,4 @@ def measure(
 
 def all_measures() -> dict[str, Measure]:
     """Every measure by name: each file of this folder, and the entry points of other packages."""
-    _discover()
-    return dict(sorted(_registry.items()))
-
-
-@cache
-def _discover() -> None:
-    package = importlib.import_module("tasks.metrics.ranking")
-    for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"{package.__name__}.{module.name}")
-    for point in entry_points(group=ENTRY_POINTS):
-        point.load()
+    return _registry.all()

@@ -1,0 +1,73 @@
+"""How things that come as one file each are found: by a decorator in the file, and by entry points of other packages.
+
+What belongs here: `Registry`. What does not: what is registered (tables, baselines, builders, measures, exporters ...).
+"""
+
+import importlib
+import pkgutil
+from importlib.metadata import entry_points
+from typing import Generic, TypeVar
+
+from schemas.errors import MissingDependency, UsageError
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """Things by name, filled by importing every module of a package.
+
+    Args:
+        kind: What a thing is called in messages, for example `baseline`.
+        package: Each of its modules is imported at the first look; the modules call `add`.
+        group: Entry point group through which other packages add theirs.
+        extra: Extra of this project that the package's modules may need, for the message when it is not installed.
+    """
+
+    def __init__(self, kind: str, package: str, *, group: str | None = None, extra: str | None = None) -> None:
+        self._kind, self._package, self._group, self._extra = kind, package, group, extra
+        self._things: dict[str, T] = {}
+        self._complete = False
+
+    def add(self, name: str, thing: T) -> T:
+        """Registers a thing and returns it.
+
+        Raises:
+            ValueError: Another thing has the name.
+        """
+        if self._things.setdefault(name, thing) is not thing:
+            raise ValueError(f"two {self._kind}s are named {name}")
+        return thing
+
+    def all(self) -> dict[str, T]:
+        """Everything by name, sorted.
+
+        Raises:
+            MissingDependency: A module needs a library that is not installed.
+        """
+        if not self._complete:
+            self._discover()
+            self._complete = True
+        return dict(sorted(self._things.items()))
+
+    def find(self, name: str) -> T:
+        """The thing of that name.
+
+        Raises:
+            UsageError: There is none; the message lists those there are.
+        """
+        known = self.all()
+        if name not in known:
+            raise UsageError(f"no {self._kind} is named {name!r}; there are: {', '.join(known)}")
+        return known[name]
+
+    def _discover(self) -> None:
+        for module in pkgutil.iter_modules(importlib.import_module(self._package).__path__):
+            try:
+                importlib.import_module(f"{self._package}.{module.name}")
+            except ImportError as error:
+                if self._extra is None:
+                    raise
+                remedy = f"pip install 'research-arena[{self._extra}]'"
+                raise MissingDependency(f"{self._kind} {module.name}: {error}; {remedy}") from error
+        for point in entry_points(group=self._group) if self._group else ():
+            point.load()
