@@ -94,10 +94,12 @@ def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 def _load(model: str, device: Device) -> "SentenceTransformer":
     try:
         from sentence_transformers import SentenceTransformer
+        from transformers.utils.logging import disable_progress_bar
     except ImportError as error:
         raise MissingDependency(
             "dense retrieval needs sentence-transformers: pip install 'research-arena[dense]'"
         ) from error
+    disable_progress_bar()  # loading takes a second, and a bar would stand in the middle of ours
     source = _source(model)
     try:
         loaded = SentenceTransformer(source, device=None if device == "auto" else device)
