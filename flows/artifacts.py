@@ -9,6 +9,7 @@ from prefect.artifacts import create_markdown_artifact, create_table_artifact
 
 from flows.pipeline import Pipeline, Slots
 from flows.tables import Labels, Row, Task, count_rows, lineage_rows, people_rows, score_rows
+from tasks.store.editions import Editions
 
 
 def artifact_key(*parts: str) -> str:
@@ -17,14 +18,15 @@ def artifact_key(*parts: str) -> str:
 
 
 def leave_built(pipeline: Pipeline, built: Slots) -> None:
-    """Leaves the counts of what was built, the lineage down to the release files, and the place of a report."""
+    """Leaves the counts of what was built, the edition's lineage down to the release files, and the report's place."""
     edition = pipeline.edition
     create_table_artifact(
         count_rows(pipeline.store, built),
         key=artifact_key("counts", edition),
         description=f"What each stage of edition {edition} did with what it read",
     )
-    lines = [f"# Lineage of edition {edition}", "", markdown_table(lineage_rows(pipeline.store, built))]
+    slots = Editions(pipeline.store).load(edition).slots
+    lines = [f"# Lineage of edition {edition}", "", markdown_table(lineage_rows(pipeline.store, slots))]
     if "report" in built:
         lines += ["", f"Report: `{pipeline.store.folder(built['report']) / 'report.html'}`"]
     create_markdown_artifact("\n".join(lines), key=artifact_key("lineage", edition))
