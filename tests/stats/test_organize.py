@@ -19,7 +19,7 @@ from schemas.tables.topics import TOPICS
 from tasks.index.encoder import Encoder
 from tasks.metrics.trees import SENSITIVITY, tree_edit_distance
 from tasks.organization import builder as builders
-from tasks.organization.builder import Builder, Material, Organized, all_builders, lone_node
+from tasks.organization.builder import Builder, Material, Organized, lone_node
 from tasks.stats.labels import LabelVectors
 from tasks.stats.organize import OrganizeSettings, organize
 from tasks.stats.tree_scores import TreeScorer, TreeScoreSettings, tree_scores
@@ -87,11 +87,10 @@ def rows_of(dataset: Dataset, prefix: str = "part") -> dict[int, dict]:
 @pytest.fixture
 def register(monkeypatch: pytest.MonkeyPatch) -> Register:
     """Makes a function the builder `probe` for one test."""
-    known = all_builders()
 
     def install(build_tree: builders.BuildTree, *needs: builders.Need) -> None:
         probe = Builder("probe", "For a test.", build_tree, frozenset(needs), 1)
-        monkeypatch.setattr(builders, "_registry", known | {"probe": probe})
+        monkeypatch.setitem(builders._registry._things, "probe", probe)
 
     return install
 
