@@ -137,8 +137,8 @@ _FULL_TEXTS = Format(
     _paper_id,
     required="corpus_id",
     part=_part_bibliography,
-    row_group=256,
-    level=1,
+    row_group=256,  # some 15 MB
+    level=1,  # a tenth larger than level 3, written in half the time
 )
 
 FORMATS: dict[DatasetName, Format] = {
