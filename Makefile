@@ -24,7 +24,7 @@ lint: $(STAMP)
 	$(RUN)/lint-imports
 
 types: $(STAMP)
-	$(RUN)/pyright
+	$(RUN)/pyright --pythonpath $(RUN)/python
 
 bench: $(STAMP)
 	$(RUN)/pytest -m bench tests/bench
