@@ -33,6 +33,9 @@ class ReleaseDataset(BaseModel):
 
     @property
     def digest(self) -> Digest:
-        """Hash of the sorted (sha256, size) of the files: their names and their folder do not matter."""
-        lines = sorted(f"{file.sha256} {file.size}" for file in self.files)
+        """Hash of the sorted (name, sha256, size) of the files; their folder does not matter.
+
+        Names do: of two records of one key the one in the later file wins.
+        """
+        lines = sorted(f"{file.name} {file.sha256} {file.size}" for file in self.files)
         return Digest(hashlib.sha256("\n".join([self.dataset, *lines]).encode()).hexdigest())

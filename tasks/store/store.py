@@ -6,6 +6,7 @@ What belongs here: `Store`. What does not: names for sets of datasets (`editions
 import errno
 import fcntl
 import logging
+import multiprocessing
 import os
 import shutil
 import subprocess
@@ -146,6 +147,11 @@ class Store:
             StageFailed: The stage's function raised something unexpected.
             ArenaError: As the stage says (bad input, missing dependency, full disk ...).
         """
+        if getattr(multiprocessing.current_process(), "_inheriting", False):
+            raise StageFailed(
+                "a worker process is importing the script that builds; put what the script does under "
+                "`if __name__ == '__main__':`"
+            )
         stage, key = request.stage, request.key
         if not force and (found := self.find(stage.name, key)):
             return Built(found.ref, executed=False)
