@@ -81,8 +81,6 @@ def _open_datasets(store: Store, edition: str | None, parts: list[str], field: F
     wanted = {"documents": "documents", "surveys": "surveys", **{part: f"{part}/{field}" for part in parts}}
     if missing := [slot for slot in wanted.values() if slot not in slots]:
         raise UsageError(f"edition {name} has no {', '.join(missing)}; {remedy(missing[0])}")
-    if "embeddings" in wanted and f"ann/{field}" in slots:
-        wanted["ann"] = f"ann/{field}"
     return {part: store.open(slots[slot]) for part, slot in wanted.items()}
 
 

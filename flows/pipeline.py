@@ -6,12 +6,12 @@ What belongs here: the walk from step to step, the same with and without a serve
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from flows import plan
 from flows.machine import Machine
 from flows.plan import Engine, Step
-from schemas.errors import ArenaError, UsageError
+from schemas.errors import ArenaError, ReleaseError, UsageError
 from schemas.identifiers import STAGE_NAMES, DatasetName
 from schemas.manifest import Ref
 from schemas.release import ReleaseDataset
@@ -135,17 +135,20 @@ class Pipeline:
         return {name: slots[source] if isinstance(source, str) else source for name, source in step.inputs.items()}
 
     def _engine(self, retriever: RetrieverName, settings: RunSettings) -> Engine:
-        """The engine with the encoder and the kind of index that the edition has for the field."""
+        """The engine, with the encoder and the kind of approximate index that the edition has for the field."""
         if retriever == "bm25":
             return Engine(retriever, settings.field)
-        slots = Editions(self.store).load(self.edition).slots
-        slot = f"embeddings/{settings.field}"
-        if slot not in slots:
-            raise UsageError(f"edition {self.edition} has no {slot}, which {retriever} needs; {remedy(slot)}")
-        encoder = self.store.open(slots[slot]).manifest.parameters["encoder"]
-        approximate = slots.get(f"ann/{settings.field}")
-        kind = self.store.open(approximate).manifest.parameters["kind"] if approximate else None
+        encoder = self._parameters("embeddings", settings.field)["encoder"]
+        kind = self._parameters("ann", settings.field)["kind"] if settings.approximate else None
         return Engine(retriever, settings.field, EncoderSettings.model_validate(encoder), kind)
+
+    def _parameters(self, stage: str, name: str) -> dict[str, Any]:
+        """With which settings the edition's slot `<stage>/<name>` was made."""
+        slot = f"{stage}/{name}"
+        slots = Editions(self.store).load(self.edition).slots
+        if slot not in slots:
+            raise UsageError(f"edition {self.edition} has no {slot}; {remedy(slot)}")
+        return self.store.open(slots[slot]).manifest.parameters
 
 
 def open_files(machine: Machine, release: str | None) -> dict[DatasetName, ReleaseDataset]:
@@ -154,8 +157,10 @@ def open_files(machine: Machine, release: str | None) -> dict[DatasetName, Relea
     Raises:
         ReleaseError: There is no such release, or it is not complete.
     """
-    newest = list_releases(machine.releases)[-1:]
-    return open_release(machine.releases, release or "".join(newest), machine.root / "fingerprints.json")
+    known = list_releases(machine.releases)
+    if release is None and not known:
+        raise ReleaseError(f"no release in {machine.releases}; choose another --releases, or see README: real releases")
+    return open_release(machine.releases, release or known[-1], machine.root / "fingerprints.json")
 
 
 def choose_edition(store: Store, name: str | None) -> str:
@@ -180,6 +185,8 @@ def choose_edition(store: Store, name: str | None) -> str:
 def remedy(slot: str) -> str:
     """The command that makes a slot."""
     stage, _, name = slot.partition("/")
-    if stage in ("bm25", "embeddings", "ann"):
+    if stage == "ann":
+        return f"run: arena index --field {name} --ann hnsw"
+    if stage in ("bm25", "embeddings"):
         return f"run: arena index --field {name}"
     return "run: arena run discovery" if stage in ("run", "scores") else "run: arena build"

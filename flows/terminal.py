@@ -65,7 +65,7 @@ class Display:
             manifest = store.open(built.ref).manifest
             how = f"built in {manifest.seconds:,.1f} s" if built.executed else "cached"
             kept = f"kept {manifest.counts.kept:,} of {manifest.counts.read:,}" if manifest.counts.read else ""
-            self._say(f"{label.slot:<32} {how:<18} {kept}")
+            self._say(f"{label.slot:<40} {how:<18} {kept}")
             return built.ref
 
         return execute
@@ -74,7 +74,7 @@ class Display:
         self._bars.update(bar, completed=step.done, total=step.total, note=step.note)
         if self._bars.disable and time.monotonic() - self._said > SAY_EVERY:
             self._said = time.monotonic()
-            self._say(f"{step.stage:<32} {step.done} of {step.total} {step.note}")
+            self._say(f"{step.stage:<40} {step.done} of {step.total} {step.note}")
 
     def _say(self, line: str) -> None:
         self._console.print(line, highlight=False, markup=False, soft_wrap=True)

@@ -92,6 +92,9 @@ class RunSettings(Settings):
         default=("bm25", "dense", "hybrid"), description="Engines they search with."
     )
     field: DocumentField = Field(default="abstract", description="Which index is searched.")
+    approximate: bool = Field(
+        default=False, description="Search embeddings through the field's approximate index instead of exactly."
+    )
     cutoff: int = Field(default=100, ge=1, le=10_000, description="Rank depth of a run.")
     limit_topics: int | None = Field(default=None, ge=1, description="Development only: the first topics by id.")
     seed: int = Field(default=42, description="Seed of everything random: bootstrap resampling, splits.")

@@ -151,6 +151,7 @@ def test_the_selector_is_scored(arena):
     ("tokens", "code", "says"),
     [
         (("build", "--release", "1999-01-01"), 1, "release '1999-01-01' is not in"),
+        (("build", "--releases", "nowhere"), 1, "no release in nowhere; choose another --releases"),
         (("build", "--corpus", "nonsense"), 2, "--corpus 'nonsense': Input should be 'full_text' or 'abstract'"),
         (("build", "--buckets", "0"), 2, "--buckets"),
         (("build", "--nonsense"), 2, "--nonsense"),
