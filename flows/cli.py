@@ -5,6 +5,7 @@ What belongs here: putting the commands together, exit codes. What does not: any
 
 import logging
 import sys
+from importlib.metadata import version
 from typing import Annotated
 
 from cyclopts import App, CycloptsError, Group, Parameter
@@ -20,6 +21,7 @@ OK, FAILED, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
 app = App(
     name="arena",
     help="Turns Semantic Scholar releases into benchmark editions, and runs systems on them.",
+    version=lambda: version("research-arena"),
     default_parameter=Parameter(negative=(), consume_multiple=True),
     result_action="return_value",
 )
@@ -81,8 +83,7 @@ def _launch(
 
 def main() -> None:
     """Runs the command line and exits: 0 done, 1 failed, 2 used wrongly."""
-    if {"--help", "-h"} & set(sys.argv) or len(sys.argv) == 1:
-        _import_commands(app)
+    _import_shown_commands(sys.argv[1:])
     try:
         sys.exit(app.meta(exit_on_error=False, print_error=False) or OK)
     except CycloptsError as error:
@@ -90,10 +91,11 @@ def main() -> None:
         sys.exit(BAD_USAGE)
 
 
-def _import_commands(group: App) -> None:
-    """Imports every command, so that help can say what each does; otherwise only the one that runs is imported."""
-    for command in group.resolved_commands().values():
-        _import_commands(command)
+def _import_shown_commands(tokens: list[str]) -> None:
+    """Imports the commands of the group whose help is shown; otherwise only the command that runs is imported."""
+    named = [found for found in app.parse_commands(tokens)[1] if found.name != ("help-print",)]
+    if named[-1].default_command is None:
+        named[-1].resolved_commands()
 
 
 def _is_bad_usage(error: Exception) -> bool:

@@ -2,11 +2,13 @@
 
 import shutil
 from collections import Counter
+from uuid import UUID
 
 import pytest
 from prefect import flow
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter
+from prefect.client.schemas.objects import TaskRun
 from prefect.states import State
 
 from flows import as_task
@@ -26,11 +28,15 @@ def run_chain(store, steps, force=()) -> State:
     return chain_flow(return_state=True)
 
 
-def task_states(state: State) -> dict[str, str]:
-    """State names of the flow run's tasks, by slot."""
+def task_runs(state: State) -> dict[str, TaskRun]:
+    """The flow run's tasks, by slot."""
     wanted = FlowRunFilter(id={"any_": [state.state_details.flow_run_id]})
     with get_client(sync_client=True) as client:
-        return {run.name: run.state_name for run in client.read_task_runs(flow_run_filter=wanted)}
+        return {run.name: run for run in client.read_task_runs(flow_run_filter=wanted)}
+
+
+def task_states(state: State) -> dict[str, str]:
+    return {name: run.state_name for name, run in task_runs(state).items()}
 
 
 ALL_CACHED = {"papers": "Cached", "surveys": "Cached", "references": "Cached"}
@@ -43,6 +49,17 @@ def test_a_second_run_is_cached(store, chain):
     assert task_states(first) == {"papers": "Completed", "surveys": "Completed", "references": "Completed"}
     assert task_states(second) == ALL_CACHED
     assert Counter(chain.executed) == {"papers": 1, "surveys": 1, "references": 1}
+
+
+def test_the_graph_shows_what_a_stage_was_made_from(store, chain):
+    runs = task_runs(run_chain(store, chain.steps(42)))
+
+    def sources(name: str) -> set[UUID]:
+        return {source.id for source in runs[name].task_inputs["inputs"]}
+
+    assert sources("papers") == set()
+    assert sources("surveys") == {runs["papers"].id}
+    assert sources("references") == {runs["surveys"].id}
 
 
 def test_what_was_built_without_a_server_is_cached(store, chain, pipeline):
