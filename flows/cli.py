@@ -17,6 +17,7 @@ from flows.terminal import show_error
 from schemas.errors import ArenaError, UsageError
 
 OK, FAILED, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
+_USAGE = (CycloptsError, ValidationError, UsageError)
 
 app = App(
     name="arena",
@@ -68,17 +69,14 @@ def _launch(
         logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[handler], force=True)
     try:
         return app(tokens, exit_on_error=False, print_error=False)
-    except (CycloptsError, ValidationError, ArenaError) as error:
-        if debug:
-            raise
-        show_error(_one_line(error))
-        return BAD_USAGE if _is_bad_usage(error) else FAILED
     except KeyboardInterrupt:
         show_error("interrupted; finished shards are kept, the same command goes on from there")
         return INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()
-        return FAILED
+    except Exception as error:
+        if debug:
+            raise
+        show_error(_one_line(error))
+        return BAD_USAGE if isinstance(error, _USAGE) else FAILED
 
 
 def main() -> None:
@@ -98,17 +96,15 @@ def _import_shown_commands(tokens: list[str]) -> None:
         named[-1].resolved_commands()
 
 
-def _is_bad_usage(error: Exception) -> bool:
-    return isinstance(error, CycloptsError | ValidationError | UsageError)
-
-
 def _one_line(error: Exception) -> str:
-    """What is wrong, in one line: of a validation error, the option and the reason."""
+    """What is wrong and what to do: of a validation error the option and the reason, of a surprise how to see more."""
     cause = error if isinstance(error, ValidationError) else error.__cause__
-    if not isinstance(cause, ValidationError):
+    if isinstance(cause, ValidationError):
+        wrong = [(".".join(map(str, e["loc"])).replace("_", "-"), e["input"], e["msg"]) for e in cause.errors()]
+        return "; ".join(f"--{option} {value!r}: {message}" for option, value, message in wrong) + "; see --help"
+    if isinstance(error, (*_USAGE, ArenaError)):
         return str(error)
-    wrong = [(".".join(map(str, e["loc"])).replace("_", "-"), e["input"], e["msg"]) for e in cause.errors()]
-    return "; ".join(f"--{option} {value!r}: {message}" for option, value, message in wrong) + "; see --help"
+    return f"{type(error).__name__}: {error}; run it again with --debug to see where this comes from"
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -34,9 +35,13 @@ def prefect_api(folder: Path) -> Generator[str]:
         The API's address.
 
     Raises:
-        ArenaError: The server ended, or did not answer in time; the message names the log.
+        ArenaError: The configured server does not answer, or our own ended or did not answer in time.
     """
     if configured := os.environ.get("PREFECT_API_URL"):
+        if not _answers(configured):
+            raise ArenaError(
+                f"nothing answers at PREFECT_API_URL={configured}; start that server, or unset the variable"
+            )
         try:
             yield configured
         finally:
@@ -94,12 +99,21 @@ def _wait_until_healthy(server: "subprocess.Popen[bytes]", url: str, log: Path) 
     while time.monotonic() < deadline:
         if server.poll() is not None:
             raise ArenaError(f"the Prefect server ended with {server.returncode} while starting; see {log}")
-        try:
-            with urllib.request.urlopen(f"{url}/health", timeout=2):  # noqa: S310 - a URL of our own
-                return
-        except OSError:
-            time.sleep(0.2)
+        if _answers(url):
+            return
+        time.sleep(0.2)
     raise ArenaError(f"the Prefect server did not answer within {START_WITHIN:.0f} s; see {log}")
+
+
+def _answers(url: str) -> bool:
+    """Whether something speaks HTTP at an API's address, be it to say that we are not known there."""
+    try:
+        with urllib.request.urlopen(f"{url}/health", timeout=5):  # noqa: S310 - the user's own address
+            return True
+    except urllib.error.HTTPError:
+        return True
+    except OSError:
+        return False
 
 
 def _stop(server: "subprocess.Popen[bytes]") -> None:

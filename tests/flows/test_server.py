@@ -11,6 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from flows.server import prefect_api
+from schemas.errors import ArenaError
+
 PROGRAM = """
 import sys, time
 from pathlib import Path
@@ -57,10 +60,13 @@ def test_the_server_ends_with_the_process_that_needed_it(tmp_path, ending):
     pytest.fail(f"{url} still answers")
 
 
-def test_a_configured_server_is_used(tmp_path, monkeypatch):
-    from flows.server import prefect_api
-
+def test_a_configured_server_must_answer(tmp_path, monkeypatch):
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")
-    with prefect_api(tmp_path / "prefect") as url:
-        assert url == "http://127.0.0.1:1/api"
-    assert not (tmp_path / "prefect").exists()
+
+    with (
+        pytest.raises(ArenaError, match="PREFECT_API_URL=http://127.0.0.1:1/api; start it"),
+        prefect_api(tmp_path / "p"),
+    ):
+        pytest.fail("there is no server")
+
+    assert not (tmp_path / "p").exists()
