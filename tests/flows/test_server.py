@@ -64,7 +64,7 @@ def test_a_configured_server_must_answer(tmp_path, monkeypatch):
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")
 
     with (
-        pytest.raises(ArenaError, match="PREFECT_API_URL=http://127.0.0.1:1/api; start it"),
+        pytest.raises(ArenaError, match="start that server, or unset"),
         prefect_api(tmp_path / "p"),
     ):
         pytest.fail("there is no server")
