@@ -95,7 +95,7 @@ def test_every_line_that_is_no_gold_map_says_why(corpus: Corpus, topics: Ref, tm
 def test_content_decides_the_key_and_the_place_does_not(corpus: Corpus, topics: Ref, tmp_path: Path) -> None:
     line = json.dumps({"corpusid": 5, "tree": SMALL}) + "\n"
     (tmp_path / "elsewhere").mkdir()
-    first, second = write(tmp_path / "maps.jsonl", [line.strip()]), tmp_path / "elsewhere" / "other.jsonl"
+    first, second = write(tmp_path / "maps.jsonl", [line.strip()]), tmp_path / "elsewhere" / "maps.jsonl"
     second.write_text(line)
     assert build(corpus, topics, first).ref == build(corpus, topics, second).ref
     assert build(corpus, topics, first, max_label=3).manifest.counts.dropped == {"long_label": 1}
