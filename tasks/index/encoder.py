@@ -7,7 +7,8 @@ What belongs here: loading a model and running it. What does not: which texts, a
 import hashlib
 import importlib.util
 import logging
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -70,8 +71,24 @@ class Encoder:
         return unit_rows(np.asarray(vectors, np.float32).reshape(-1, self.dimensions))
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors of queries, `(n, dim) float32`: as documents, with the instruction before each."""
-        return self.encode([self.settings.query_instruction + text for text in texts])
+        """Unit vectors of queries, `(n, dim) float32`: as documents, with the instruction before each.
+
+        A query is too short to be shared between threads: on a busy machine they mostly wait for each other.
+        """
+        with _one_thread():
+            return self.encode([self.settings.query_instruction + text for text in texts])
+
+
+@contextmanager
+def _one_thread() -> Generator[None]:
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
