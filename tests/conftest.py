@@ -15,3 +15,11 @@ def shared() -> Path:
     if not path.is_dir():
         pytest.skip(f"no third-party material at {path} (set ARENA_SHARED to its folder)")
     return path
+
+
+def pytest_unconfigure() -> None:
+    """Silences what extension modules say while the interpreter ends (DuckDB lists objects that outlive it).
+
+    The summary has been printed by now, and stays the last line.
+    """
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
