@@ -1,5 +1,6 @@
 """Fixtures that every room's tests share."""
 
+import atexit
 import os
 from pathlib import Path
 
@@ -17,9 +18,9 @@ def shared() -> Path:
     return path
 
 
-def pytest_unconfigure() -> None:
-    """Silences what extension modules say while the interpreter ends (DuckDB lists objects that outlive it).
-
-    The summary has been printed by now, and stays the last line.
-    """
+def _silence() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+
+
+# After the summary, while the interpreter ends, DuckDB lists objects that outlive it; the summary stays the last line.
+atexit.register(_silence)
