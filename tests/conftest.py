@@ -5,8 +5,13 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+
+# A busy machine is no defect: what must be fast is measured in tests/bench.
+settings.register_profile("arena", deadline=None)
+settings.load_profile("arena")
 
 
 @pytest.fixture(scope="session")
