@@ -97,7 +97,8 @@ def _index_group(shard: Shard, group: _Group) -> None:
     texts = (text for bucket in group.buckets for text in field_texts(group.field, bucket))
     descriptions: list[dict[str, Any]] = []
     for place, chunk in enumerate(_chunks(texts)):
-        with TemporaryDirectory(dir=group.description.parent) as folder:
+        # After a failure tantivy's threads may still write there; scratch goes with the build.
+        with TemporaryDirectory(dir=group.description.parent, ignore_cleanup_errors=True) as folder:
             descriptions.append(_write_segments(shard, chunk, f"{group.number:08x}{place:08x}", Path(folder)))
     merged = _merged(descriptions)
     shard.counts.kept = sum(segment["max_doc"] for segment in merged["segments"])

@@ -16,11 +16,11 @@ from tasks.store.workspace import Shard, Workspace
 from tests.store.conftest import Squares, write_square
 
 REPOSITORY = Path(__file__).parents[2]
-SHARDS = 40
+SHARDS = 120
 
 
 def slow_square(shard: Shard, number: int) -> None:
-    """Says in a log that it begins, takes its time, writes."""
+    """Takes its time, writes, and says so in a log."""
     time.sleep(0.02)
     write_square(shard, number)
     with (shard.folder.parents[2] / "executed.log").open("a") as log:
@@ -47,12 +47,18 @@ def left_of(group: int) -> list[str]:
     return [line for line in found if line.split()[0] == str(group) and not line.split()[1].startswith("Z")]
 
 
+def shards_done(root: Path) -> int:
+    log = root / "executed.log"
+    return len(log.read_text().splitlines()) if log.exists() else 0
+
+
 def test_killed_builds_resume(tmp_path: Path) -> None:
     expected = build(tmp_path / "undisturbed")
     root = tmp_path / "killed"
     chance = random.Random(42)
-    kills = 0
-    for _ in range(10):
+    kills = 10
+    for _ in range(kills):
+        enough = shards_done(root) + chance.randint(0, 3)
         child = subprocess.Popen(
             [
                 sys.executable,
@@ -63,16 +69,16 @@ def test_killed_builds_resume(tmp_path: Path) -> None:
             env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
             start_new_session=True,
         )
-        time.sleep(chance.uniform(0.5, 1.8))
-        if child.poll() is None:
-            child.send_signal(signal.SIGKILL)
-            kills += 1
-        child.wait(30)
+        while shards_done(root) < enough:
+            assert child.poll() is None, "the build ended before it was killed"
+            time.sleep(0.001)
+        time.sleep(chance.uniform(0, 0.05))
+        child.send_signal(signal.SIGKILL)
+        assert child.wait(30) == -signal.SIGKILL
         patience = time.monotonic() + 10
         while left_of(child.pid) and time.monotonic() < patience:
             time.sleep(0.05)
         assert not left_of(child.pid)
-    assert kills >= 5
     assert build(root) == expected
     executed = Counter((root / "executed.log").read_text().split())
     assert set(executed) == {str(n) for n in range(SHARDS)}
