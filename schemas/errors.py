@@ -32,5 +32,13 @@ class StageFailed(ArenaError):
     """A stage ended without a dataset; the message names the stage, the cause and the remedy."""
 
 
+class ModelError(ArenaError):
+    """No call to the model can succeed: no or a refused key, an unknown model, a call that the replay file lacks."""
+
+
+class OverBudget(ArenaError):
+    """What may be spent on models leaves too little for the next call: an outcome of one subject, never of a run."""
+
+
 class TransientError(ArenaError):
     """A failure that may pass by itself (a network, a rate limit): the only kind that is retried."""

@@ -5,6 +5,7 @@ secrets (an API key is handed to the door beside its settings, so that settings 
 """
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Annotated, Generic, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, SecretStr, field_validator
 from typing_extensions import TypeVar
 
 from schemas.settings import Settings
@@ -30,6 +31,18 @@ StructuredOutput = Literal["json_schema", "json_object", "prompt"]
 ImageType = Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel, default=BaseModel)
+
+
+class ModelName(Settings):
+    """Which model made a result: part of the settings, hence of the key, of every stage that asks one."""
+
+    provider: str = Field(min_length=1, description="Name of the endpoint, as in request keys.")
+    model: str = Field(min_length=1, description="Model by the endpoint's name.")
+
+    @property
+    def short(self) -> str:
+        """The model in the name of a run: `gpt-4o-mini`, `stand-in`."""
+        return re.sub(r"[^a-z0-9.]+", "-", self.model.rpartition("/")[2].lower()).strip("-")
 
 
 class Image(Settings):
@@ -276,3 +289,15 @@ class LlmSettings(Settings):
     def provider_name(self) -> str:
         """What stands for the endpoint in request keys. Ports are left out: a local server changes them freely."""
         return self.provider or urlsplit(self.base_url).hostname or ""
+
+    @property
+    def model_name(self) -> ModelName:
+        """The endpoint's name and the model, as results record them."""
+        return ModelName(provider=self.provider_name, model=self.model)
+
+
+class LlmAccess(NamedTuple):
+    """What a stage needs to ask a model; never part of a key, never stored."""
+
+    settings: LlmSettings
+    api_key: SecretStr | None = None

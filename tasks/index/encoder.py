@@ -10,6 +10,7 @@ import logging
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -48,6 +49,7 @@ class Encoder:
     def __init__(self, settings: EncoderSettings, device: Device = "auto", batch_size: int = 64) -> None:
         self.settings = settings
         self._batch_size = batch_size
+        self._querying = Lock()
         self._model = _load(settings.model, device)
         self.max_tokens = min(settings.max_tokens, self._model.max_seq_length or settings.max_tokens)
         self._model.max_seq_length = self.max_tokens
@@ -73,9 +75,10 @@ class Encoder:
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors of queries, `(n, dim) float32`: as documents, with the instruction before each.
 
-        A query is too short to be shared between threads: on a busy machine they mostly wait for each other.
+        Callers may be threads; one encodes at a time. A query is too short to be shared between torch's own threads:
+        on a busy machine they mostly wait for each other.
         """
-        with _one_thread():
+        with self._querying, _one_thread():
             return self.encode([self.settings.query_instruction + text for text in texts])
 
 

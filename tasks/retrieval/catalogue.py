@@ -7,6 +7,7 @@ What belongs here: loading the catalogue, and reading titles and abstracts by id
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -61,6 +62,8 @@ class _RowGroup(NamedTuple):
 class DocumentReader:
     """Reads titles and abstracts by id from the documents dataset; holds at most `cache_bytes` of decoded rows.
 
+    Threads may share it.
+
     Args:
         documents: Dataset of stage `documents`: a file per bucket, rows ascending by corpus_id.
         cache_bytes: Bound of the cache; the row group just read is kept in any case.
@@ -71,6 +74,7 @@ class DocumentReader:
         self._starts = [list(_first_ids(file)) for file in self._files]
         self._cache: OrderedDict[_RowGroup, pa.Table] = OrderedDict()
         self._cache_bytes = cache_bytes
+        self._lock = Lock()
 
     def read(self, ids: Sequence[int]) -> list[Document]:
         """The documents, in the order of `ids`.
@@ -86,8 +90,9 @@ class DocumentReader:
             if place < 0:
                 raise _unknown(corpus_id)
             by_group.setdefault(_RowGroup(bucket, place), []).append(corpus_id)
-        for group, members in by_group.items():
-            found.update(self._read_members(group, members))
+        with self._lock:
+            for group, members in by_group.items():
+                found.update(self._read_members(group, members))
         return [found[int(corpus_id)] for corpus_id in ids]
 
     def _read_members(self, group: _RowGroup, members: list[int]) -> dict[int, Document]:

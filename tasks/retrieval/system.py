@@ -7,18 +7,39 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from schemas.errors import UsageError
 from schemas.identifiers import Outcome
 from schemas.registry import Registry
 from schemas.topic import Hit, Topic
+from tasks.llm.asker import Asker
 from tasks.retrieval.desk import ResearchDesk
 
 
 class Kit(NamedTuple):
-    """All that a system may use: the desk it searches through, how many documents to return, a seed."""
+    """All that a system may use.
+
+    Attributes:
+        desk: What it searches through.
+        cutoff: How many documents to return.
+        seed: For systems that draw something.
+        asker: Who asks a language model on the topic's behalf.
+    """
 
     desk: ResearchDesk
     cutoff: int
     seed: int
+    asker: Asker | None = None
+
+    @property
+    def model(self) -> Asker:
+        """The asker of a system that was registered with `asks`.
+
+        Raises:
+            UsageError: It was not.
+        """
+        if self.asker is None:
+            raise UsageError("this system asks a language model; register it with asks=True")
+        return self.asker
 
 
 class Ranking(NamedTuple):
@@ -35,31 +56,41 @@ System = Callable[[Topic, Kit], Ranking]
 
 @dataclass(frozen=True)
 class Baseline:
-    """A registered system: name, one sentence for the report, function, version (raised when its results change)."""
+    """A registered system.
+
+    Attributes:
+        name: Lower-case word.
+        description: One sentence for the report.
+        system: The function.
+        version: Raised when its results change.
+        asks: Whether it asks a language model.
+    """
 
     name: str
     description: str
     system: System
     version: int
+    asks: bool = False
 
 
 _registry = Registry[Baseline]("baseline", "tasks.baselines", group="arena.baselines")
 
 
-def baseline(name: str, description: str, *, version: int = 1) -> Callable[[System], System]:
+def baseline(name: str, description: str, *, version: int = 1, asks: bool = False) -> Callable[[System], System]:
     """Registers a function as a baseline.
 
     Args:
         name: Lower-case word, unique.
         description: One sentence: what it does.
         version: Raised whenever its results can change.
+        asks: Whether it asks a language model; its kit then has an asker.
 
     Raises:
         ValueError: Another baseline has the name.
     """
 
     def decorate(system: System) -> System:
-        _registry.add(name, Baseline(name, description, system, version))
+        _registry.add(name, Baseline(name, description, system, version, asks))
         return system
 
     return decorate

@@ -5,16 +5,20 @@ What belongs here: shards of topics, tables. What does not: what makes an answer
 """
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from schemas.errors import StageFailed
+from schemas.errors import StageFailed, UsageError
+from schemas.llm import LlmAccess
 from schemas.settings import Resources, RetrieverName
 from schemas.tables.runs import OUTCOMES, RUNS, SEARCHES
 from schemas.topic import Topic
+from tasks.llm.asker import Asker, in_threads, open_door, write_calls
+from tasks.llm.blocking import BlockingDoor
 from tasks.retrieval.system import Kit, System, find_baseline
 from tasks.stats.library import PARTS, Library, open_library
 from tasks.stats.systems import Answer, SystemSettings, answer_topic
@@ -44,15 +48,16 @@ class _Group(NamedTuple):
 
 @stage("run", version=1, settings=SystemSettings)
 def run(work: Workspace[SystemSettings]) -> None:
-    """Writes RUNS and, as side tables, SEARCHES and OUTCOMES; a shard holds 16 topics.
+    """Writes RUNS and, as side tables, SEARCHES, OUTCOMES and, of a model, MODEL_CALLS; a shard holds 16 topics.
 
     Inputs: `topics`, `documents`, `surveys`, and what the retriever needs of `bm25`, `embeddings`, `ann`.
 
-    Without embeddings, shards run in worker processes, which share the index on disk; with them, one after the other
-    in this process, which alone holds the vectors.
+    Without embeddings or a model, shards run in worker processes, which share the index on disk; otherwise one after
+    the other in this process, which alone holds the vectors and the door; with a model, a shard's topics in threads.
 
     Raises:
         StageFailed: The registered baseline has another version than the settings say, or an input is lacking.
+        UsageError: The baseline asks a model, and the settings or the machine have none.
     """
     settings = work.settings
     _system(settings)
@@ -64,17 +69,23 @@ def run(work: Workspace[SystemSettings]) -> None:
         f"{number:05d}": _Group(tuple(topics[start : start + SHARD_TOPICS]), settings, folders)
         for number, start in enumerate(range(0, max(len(topics), 1), SHARD_TOPICS))
     }
-    if "embeddings" not in work.inputs:
+    if "embeddings" not in work.inputs and settings.model is None:
         work.map_shards(_answer_group, groups)
         return
+    if work.finished() >= set(groups):
+        return
     library = _open(settings.retriever, folders, work.resources)
-    for shard in work.pending(list(groups)):
-        with shard:
-            _write_group(shard, groups[shard.name], library)
+    with open_door(work.llm, settings.model) if settings.model else nullcontext() as door:
+        for shard in work.pending(list(groups)):
+            with shard:
+                _write_group(shard, groups[shard.name], library, door, work.llm)
 
 
 def _system(settings: SystemSettings) -> System:
     baseline = find_baseline(settings.baseline)
+    if baseline.asks != (settings.model is not None):
+        needs = "asks a model; name one" if baseline.asks else "asks no model; name none"
+        raise UsageError(f"baseline {settings.baseline} {needs}")
     if baseline.version != settings.baseline_version:
         raise StageFailed(
             f"stage run: baseline {settings.baseline} has version {baseline.version}, the settings say "
@@ -106,31 +117,35 @@ def _answer_group(shard: Shard, group: _Group) -> None:
     _write_group(shard, group, _open_once(group.settings.retriever, group.folders))
 
 
-def _write_group(shard: Shard, group: _Group, library: Library) -> None:
-    system = _system(group.settings)
-    hits: list[Row] = []
-    searches: list[Row] = []
-    outcomes: list[Row] = []
-    for topic in group.topics:
-        desk = library.desk(topic)
-        answer = answer_topic(system, topic, Kit(desk, group.settings.cutoff, group.settings.seed))
-        hits += _run_rows(topic, answer, group.settings.tag)
-        searches += [search._asdict() for search in desk.searches]
-        outcomes.append(
-            {
-                "topic_id": topic.topic_id,
-                "outcome": answer.outcome,
-                "note": answer.note,
-                "fallback": answer.fallback,
-            }
-        )
-        _count(shard, answer)
+def _write_group(
+    shard: Shard, group: _Group, library: Library, door: BlockingDoor | None = None, access: LlmAccess | None = None
+) -> None:
+    settings = group.settings
+    answered = in_threads(lambda topic: _answer(topic, settings, library, door), group.topics, access if door else None)
+    hits = [row for topic, answer, _ in answered for row in _run_rows(topic, answer, settings.tag)]
+    searches = [search._asdict() for _, _, kit in answered for search in kit.desk.searches]
+    outcomes = [
+        {"topic_id": topic.topic_id, "outcome": answer.outcome, "note": answer.note, "fallback": answer.fallback}
+        for topic, answer, _ in answered
+    ]
     for prefix, table, rows in (
         ("part", RUNS, hits),
         ("searches", SEARCHES, searches),
         ("outcomes", OUTCOMES, outcomes),
     ):
         write_table(shard.file(f"{prefix}-{shard.name}.parquet"), table, pa.Table.from_pylist(rows, table.arrow))
+    if door:
+        write_calls(shard.file(f"calls-{shard.name}.parquet"), (kit.model for _, _, kit in answered))
+    for _, answer, _ in answered:
+        _count(shard, answer)
+
+
+def _answer(
+    topic: Topic, settings: SystemSettings, library: Library, door: BlockingDoor | None
+) -> tuple[Topic, Answer, Kit]:
+    asker = Asker(door, "run", settings.model, str(topic.topic_id)) if door and settings.model else None
+    kit = Kit(library.desk(topic), settings.cutoff, settings.seed, asker)
+    return topic, answer_topic(_system(settings), topic, kit), kit
 
 
 def _run_rows(topic: Topic, answer: Answer, tag: str) -> Iterator[Row]:

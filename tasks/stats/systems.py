@@ -13,9 +13,10 @@ from typing import NamedTuple, get_args
 import numpy as np
 from pydantic import Field
 
-from schemas.errors import BadInput, MissingDependency, TransientError
+from schemas.errors import BadInput, MissingDependency, ModelError, OverBudget, TransientError
 from schemas.identifiers import CorpusId, Outcome
 from schemas.identifiers import Field as DocumentField
+from schemas.llm import ModelName
 from schemas.settings import BaselineName, RetrieverName, Settings
 from schemas.topic import Hit, Topic
 from tasks.retrieval.system import Kit, System
@@ -36,6 +37,7 @@ class SystemSettings(Settings):
     cutoff: int = Field(default=100, ge=1, le=10_000, description="Rank depth of the run.")
     limit_topics: int | None = Field(default=None, ge=1, description="Development only: the first topics by id.")
     seed: int = Field(default=42, description="For systems that draw something.")
+    model: ModelName | None = Field(default=None, description="Which model the baseline asks; empty: none.")
     tag: str = Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.@+-]*$", description="Name of the run.")
 
 
@@ -54,6 +56,7 @@ def answer_topic(system: System, topic: Topic, kit: Kit) -> Answer:
     Raises:
         TransientError: A service failed for now; nothing is said about the system.
         MissingDependency: The system cannot run on this machine.
+        ModelError: The model that the system asks cannot be used.
     """
     try:
         ranking = system(topic, kit)
@@ -61,8 +64,10 @@ def answer_topic(system: System, topic: Topic, kit: Kit) -> Answer:
             raise BadInput(f"the system ended with outcome {ranking.outcome!r}; choose of {get_args(Outcome)}")
         hits = rank_hits(ranking.hits, kit.cutoff)
         kit.desk.require_allowed([hit.corpus_id for hit in hits])
-    except (TransientError, MissingDependency):
+    except (TransientError, MissingDependency, ModelError):
         raise
+    except OverBudget as error:
+        return Answer([], "over_budget", str(error)[:NOTE_LENGTH], fallback=False)
     except Exception as error:
         log.warning("topic %d: the system failed", topic.topic_id, exc_info=True)
         return Answer([], "failed", f"{type(error).__name__}: {error}"[:NOTE_LENGTH], fallback=False)

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from schemas.errors import ArenaError, StageFailed, StoreError
 from schemas.identifiers import Key
+from schemas.llm import LlmAccess
 from schemas.manifest import STORE_FORMAT, FileEntry, Fingerprint, Manifest, Ref, ReleaseEntry, content_digest
 from schemas.release import ReleaseDataset
 from schemas.settings import Resources, Settings
@@ -131,6 +132,7 @@ class Store:
         *,
         force: bool = False,
         report: Callable[[Progress], None] = lambda progress: None,
+        llm: LlmAccess | None = None,
     ) -> Built:
         """Returns the dataset of `request`, executing its stage only when it is not there.
 
@@ -142,6 +144,7 @@ class Store:
             resources: What the machine gives.
             force: Execute although the dataset is there.
             report: Receives progress.
+            llm: How to reach a language model, for stages that ask one.
 
         Raises:
             StageFailed: The stage's function raised something unexpected.
@@ -163,7 +166,7 @@ class Store:
             staging = self.root / ".staging" / stage.name / key
             if force and found:
                 shutil.rmtree(staging, ignore_errors=True)
-            return Built(self._execute(request, staging, resources or Resources(), report), executed=True)
+            return Built(self._execute(request, staging, resources or Resources(), report, llm), executed=True)
 
     @contextmanager
     def _lock(self, stage: str, key: Key) -> Generator[None]:
@@ -177,7 +180,12 @@ class Store:
             yield
 
     def _execute(
-        self, request: Request, staging: Path, resources: Resources, report: Callable[[Progress], None]
+        self,
+        request: Request,
+        staging: Path,
+        resources: Resources,
+        report: Callable[[Progress], None],
+        llm: LlmAccess | None,
     ) -> Ref:
         stage = request.stage
         started, clock = datetime.now(UTC), time.perf_counter()
@@ -185,7 +193,7 @@ class Store:
             staging.mkdir(parents=True, exist_ok=True)
             inputs = {n: self.open(item) if isinstance(item, Ref) else item for n, item in request.inputs.items()}
             workspace = Workspace(
-                stage.name, staging, request.settings, inputs, resources, self.published(stage.name), report
+                stage.name, staging, request.settings, inputs, resources, self.published(stage.name), report, llm
             )
             resumed = len(workspace.finished())
             log.info("stage %s: building %s (%d shards kept)", stage.name, request.key, resumed)

@@ -21,6 +21,7 @@ from typing import Generic, NamedTuple, Self, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from schemas.errors import StageFailed
+from schemas.llm import LlmAccess
 from schemas.manifest import Counts
 from schemas.release import ReleaseDataset
 from schemas.settings import Resources, Settings
@@ -125,6 +126,7 @@ class Workspace(Generic[P]):
         resources: Never changes a result.
         earlier: Published datasets of the same stage, newest first: a stage may take content-keyed results from them.
         report: Called with progress every now and then.
+        llm: How to reach a language model; None where no endpoint is set up.
     """
 
     stage: str
@@ -134,6 +136,7 @@ class Workspace(Generic[P]):
     resources: Resources
     earlier: tuple[Dataset, ...] = ()
     report: Callable[[Progress], None] = lambda progress: None
+    llm: LlmAccess | None = None
 
     def dataset(self, name: str) -> Dataset:
         """The input dataset `name`."""

@@ -1,0 +1,177 @@
+"""Asking for one subject: prompts filled, calls remembered; and many subjects at once.
+
+What belongs here: what every stage that asks a model does alike. What does not: how a call is made (`door`), prompts.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from schemas.errors import BadInput, ModelError, OverBudget, UsageError
+from schemas.llm import AnswerT, Image, LlmAccess, Message, ModelName, Parameters, PromptRef, Reply, Request
+from schemas.tables.model_calls import MODEL_CALLS
+from tasks.llm.blocking import BlockingDoor
+from tasks.llm.prompt import load_prompt
+from tasks.store.parquet import write_table
+
+MOST_THREADS = 64
+"""Subjects worked on at once, whatever the concurrency of the door."""
+
+DETERMINISTIC = Parameters()
+"""Temperature 0 and seed 42, as the paper says."""
+
+Row = dict[str, Any]
+SubjectT = TypeVar("SubjectT")
+ResultT = TypeVar("ResultT")
+
+
+class Asker:
+    """Asks a model on behalf of one subject, and remembers what was asked. Not for several threads at once.
+
+    Args:
+        door: Where questions go; shared by all subjects.
+        stage: Who pays: the name under which budget and cost are kept.
+        model: Which model is asked.
+        subject: A topic, survey, query or question by its id.
+
+    Attributes:
+        calls: A row of table `model_calls` for every question so far.
+    """
+
+    def __init__(self, door: BlockingDoor, stage: str, model: ModelName, subject: str) -> None:
+        self.calls: list[Row] = []
+        self._door = door
+        self._stage = stage
+        self._model = model
+        self._subject = subject
+
+    def ask(
+        self,
+        prompt: str,
+        values: Mapping[str, Any],
+        answer: type[AnswerT] | None = None,
+        *,
+        images: Sequence[Image] = (),
+        parameters: Parameters = DETERMINISTIC,
+        attempt: int = 0,
+    ) -> Reply[AnswerT]:
+        """Fills a prompt and asks it.
+
+        Args:
+            prompt: Id of the prompt file.
+            values: One value a variable of the prompt; plain text counts as foreign and is delimited.
+            answer: The form that the answer must have; None for plain text.
+            images: Pictures after the text.
+            parameters: How the model is asked to write.
+            attempt: Raised to ask the same again and get a fresh reply.
+
+        Returns:
+            The reply; its outcome is `ok`, `failed` or `refused`.
+
+        Raises:
+            OverBudget: The cap leaves too little for the call.
+            ModelError: No call can succeed, whatever the subject.
+            TransientError: The endpoint cannot be reached.
+        """
+        found = load_prompt(prompt)
+        messages = found.render(values, images)
+        return self.converse(messages, answer, prompt=found.ref, parameters=parameters, attempt=attempt)
+
+    def converse(
+        self,
+        messages: tuple[Message, ...],
+        answer: type[AnswerT] | None = None,
+        *,
+        prompt: PromptRef | None = None,
+        **further: Any,
+    ) -> Reply[AnswerT]:
+        """Asks with messages that the caller put together; otherwise as `ask`.
+
+        Args:
+            messages: The conversation so far.
+            answer: The form that the answer must have; None for plain text.
+            prompt: The prompt file that the conversation began with.
+            further: Other members of `Request`.
+        """
+        request: Request[AnswerT] = Request(
+            messages=messages, stage=self._stage, prompt=prompt, answer=answer, model=self._model.model, **further
+        )
+        try:
+            reply = self._door.ask(request)
+        except BadInput as error:
+            raise ModelError(str(error)) from error
+        self.calls.append(
+            {
+                "subject": self._subject,
+                "place": len(self.calls) + 1,
+                "prompt": prompt.name if prompt else None,
+                "keys": list(reply.keys),
+                "outcome": reply.outcome,
+                "reason": reply.reason or None,
+                "input_tokens": reply.usage.tokens.input,
+                "output_tokens": reply.usage.tokens.output,
+                "cost_usd": reply.usage.usd,
+            }
+        )
+        if reply.outcome == "over_budget":
+            raise OverBudget(reply.reason)
+        return reply
+
+
+@contextmanager
+def open_door(access: LlmAccess | None, model: ModelName) -> Generator[BlockingDoor]:
+    """A door to the endpoint that a stage's settings name.
+
+    Args:
+        access: What the machine has; None: nothing.
+        model: From the stage's settings: what the results will be recorded under.
+
+    Raises:
+        UsageError: No endpoint is set up, or another one than the settings name.
+    """
+    if access is None:
+        raise UsageError(
+            f"model {model.model} of {model.provider} is to be asked, and no endpoint is set up; "
+            "set ARENA_LLM_BASE_URL and ARENA_LLM_API_KEY, or ARENA_LLM_REPLAY"
+        )
+    found = access.settings.provider_name
+    if found != model.provider and not access.settings.replay:
+        raise UsageError(
+            f"model {model.model} of {model.provider} is to be asked, but the endpoint set up is {found}; "
+            "set ARENA_LLM_BASE_URL to that of the provider, or plan the run again"
+        )
+    settings = access.settings.model_copy(update={"provider": model.provider, "model": model.model})
+    with BlockingDoor(settings, access.api_key) as door:
+        yield door
+
+
+def in_threads(
+    work: Callable[[SubjectT], ResultT], subjects: Sequence[SubjectT], access: LlmAccess | None
+) -> list[ResultT]:
+    """Works on several subjects at once, so that many calls are under way; results in the order of the subjects.
+
+    Args:
+        work: May be called by several threads at once; the first error it raises is raised, and ends the rest.
+        subjects: What to work on.
+        access: Its concurrency bounds the threads; None: one after the other.
+    """
+    threads = min(access.settings.concurrency, MOST_THREADS, len(subjects)) if access else 1
+    if threads <= 1:
+        return [work(subject) for subject in subjects]
+    with ThreadPoolExecutor(threads, "subject") as pool:
+        waiting = [pool.submit(work, subject) for subject in subjects]
+        try:
+            return [future.result() for future in waiting]
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def write_calls(path: Path, askers: Iterable[Asker]) -> int:
+    """Writes what askers asked as table `model_calls`, in their order; returns the number of rows."""
+    rows = [row for asker in askers for row in asker.calls]
+    return write_table(path, MODEL_CALLS, pa.Table.from_pylist(rows, MODEL_CALLS.arrow))
