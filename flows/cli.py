@@ -46,6 +46,8 @@ edition.command("flows.cli_edition:show")
 edition.command("flows.cli_edition:verify")
 edition.command("flows.cli_edition:publish")
 app.command("flows.cli_edition:gc")
+app.command(llm := App(name="llm", help="Work with language models."))
+llm.command("flows.cli_llm:stand_in", name="stand-in")
 app.command("flows.demo:demo")
 
 _ANYWHERE = Group("Everywhere")

@@ -1,0 +1,32 @@
+"""Picking the words that carry a text's subject, for rules.
+
+What belongs here: plain functions of words that several rules share. What does not: any rule.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+_EMPTY = (
+    "a an and are as at by for from how in into is its of on or over that the their this to towards using via we what "
+    "which with new review reviews survey surveys overview tutorial literature state art recent advances comprehensive "
+    "systematic introduction perspective approaches challenges trends future directions taxonomy between through our "
+    "can has have been be not these such than more most also it they were was while both paper study results show "
+    "used use based"
+)
+EMPTY = frozenset(_EMPTY.split())
+"""Words that say nothing about a subject, those that announce a survey among them."""
+
+_WORD = re.compile(r"[^\W_]+(?:[-'][^\W_]+)*")
+
+
+def subject_words(text: str) -> list[str]:
+    """The text's words in lower case without empty ones and single characters, each once, in order."""
+    words = (word.lower() for word in _WORD.findall(text))
+    return list(dict.fromkeys(word for word in words if len(word) > 1 and word not in EMPTY))
+
+
+def frequent_words(texts: Iterable[str], number: int) -> list[str]:
+    """The words that most of the texts hold, best first; ties in alphabetical order."""
+    holders = Counter(word for text in texts for word in subject_words(text))
+    return sorted(holders, key=lambda word: (-holders[word], word))[:number]
