@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 
 from flows import plan
 from flows.machine import Machine
+from flows.models import choose_model, model_access
 from flows.plan import Engine, Step
 from schemas.errors import ArenaError, ReleaseError, UsageError
 from schemas.identifiers import STAGE_NAMES, DatasetName
+from schemas.llm import BudgetSettings, Cap
 from schemas.manifest import Ref
 from schemas.release import ReleaseDataset
 from schemas.settings import (
@@ -34,10 +36,11 @@ Slots = dict[str, Ref]
 
 
 class StageLabel(NamedTuple):
-    """How a request is shown, and whether it is executed although its dataset is there."""
+    """How a request is shown, whether it is executed although its dataset is there, what it may spend on models."""
 
     slot: str
     forced: bool
+    budget: BudgetSettings | None = None
 
 
 Executor = Callable[[Request, StageLabel], Ref]
@@ -52,7 +55,8 @@ def build_labelled(
         ArenaError: As the store and the stage say, with the slot in the message.
     """
     try:
-        return store.build(request, resources, force=label.forced, report=report)
+        access = model_access(store.root, label.budget)
+        return store.build(request, resources, force=label.forced, report=report, llm=access)
     except ArenaError as error:
         if request.stage.name in str(error):
             raise
@@ -87,7 +91,7 @@ class Pipeline:
     def run_systems(self, settings: RunSettings) -> Slots:
         """Runs the baselines on the edition's topics and scores the runs."""
         engines = [self._engine(name, settings) for name in settings.retrievers]
-        return self.walk(plan.plan_runs(settings, engines))
+        return self.walk(plan.plan_runs(settings, engines, lambda: choose_model(self.store.root, settings.model)))
 
     def write_report(self) -> Slots:
         """Writes the report on every scored run of the edition."""
@@ -116,12 +120,13 @@ class Pipeline:
         if release is None or self.edition in editions.names():
             edition = editions.load(self.edition)
             release, known = release or edition.release, dict(edition.slots)
+        budget = BudgetSettings(run=self.edition, cap=Cap(usd=self.control.max_usd))
         built: Slots = {}
         for step in steps:
             if self.control.until and STAGE_NAMES.index(step.stage.name) > STAGE_NAMES.index(self.control.until):
                 continue
             request = Request(step.stage, step.settings, self._inputs(step, known | built))
-            label = StageLabel(step.slot, forced=step.stage.name in self.control.force)
+            label = StageLabel(step.slot, step.stage.name in self.control.force, budget)
             built[step.slot] = self.execute(request, label)
             editions.record(self.edition, release, {step.slot: built[step.slot]})
         return built

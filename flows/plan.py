@@ -4,12 +4,13 @@ What belongs here: steps as data. What does not: executing them (`pipeline`), Pr
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from schemas.errors import ReleaseError
 from schemas.identifiers import DatasetName
 from schemas.identifiers import Field as DocumentField
+from schemas.llm import ModelName
 from schemas.release import ReleaseDataset
 from schemas.settings import CorpusSettings, EncoderSettings, IndexSettings, RetrieverName, RunSettings, Settings
 from tasks.corpus.documents import DocumentSettings, documents
@@ -141,11 +142,11 @@ class Engine(NamedTuple):
         return {name: f"{name}/{self.field}" for name in names}
 
 
-def run_tag(baseline: str, engine: Engine, settings: RunSettings) -> str:
+def run_tag(baseline: str, engine: Engine, settings: RunSettings, model: ModelName | None = None) -> str:
     """The name of a run: `<baseline>.<retriever>.<field>`, then whatever differs from what the name promises.
 
-    That is `@<cutoff>` unless 100, `+<encoder>` unless the production encoder, `+<kind>` of an approximate index, and
-    `-first<n>` when the topics are limited.
+    That is `@<cutoff>` unless 100, `+<encoder>` unless the production encoder, `+<kind>` of an approximate index,
+    `+<model>` that the baseline asks, and `-first<n>` when the topics are limited.
     """
     tag = f"{baseline}.{engine.retriever}.{engine.field}"
     if settings.cutoff != 100:
@@ -154,20 +155,28 @@ def run_tag(baseline: str, engine: Engine, settings: RunSettings) -> str:
         tag += f"+{_short_name(engine.encoder.model)}"
     if engine.ann:
         tag += f"+{engine.ann}"
+    if model:
+        tag += f"+{model.short}"
     return tag if settings.limit_topics is None else f"{tag}-first{settings.limit_topics}"
 
 
-def plan_runs(settings: RunSettings, engines: Sequence[Engine]) -> list[Step]:
+def plan_runs(settings: RunSettings, engines: Sequence[Engine], choose_model: Callable[[], ModelName]) -> list[Step]:
     """Every baseline with every engine, then the scores of each run.
 
+    Args:
+        settings: Which systems.
+        engines: What they search with.
+        choose_model: Which model is asked; called only when a baseline asks one.
+
     Raises:
-        UsageError: A baseline is not known.
+        UsageError: A baseline is not known, or asks a model where there is none.
     """
     runs: list[Step] = []
     for name in settings.baselines:
         baseline = find_baseline(name)
+        model = choose_model() if baseline.asks else None
         for engine in engines:
-            tag = run_tag(name, engine, settings)
+            tag = run_tag(name, engine, settings, model)
             system = SystemSettings(
                 baseline=name,
                 baseline_version=baseline.version,
@@ -176,6 +185,7 @@ def plan_runs(settings: RunSettings, engines: Sequence[Engine]) -> list[Step]:
                 cutoff=settings.cutoff,
                 limit_topics=settings.limit_topics,
                 seed=settings.seed,
+                model=model,
                 tag=tag,
             )
             runs.append(Step(f"run/{tag}", run, system, _same("topics", "documents", "surveys") | engine.inputs))

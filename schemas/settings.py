@@ -96,6 +96,9 @@ class RunSettings(Settings):
         default=False, description="Search embeddings through the field's approximate index instead of exactly."
     )
     cutoff: int = Field(default=100, ge=1, le=10_000, description="Rank depth of a run.")
+    model: str | None = Field(
+        default=None, description="Language model of the systems that ask one; empty: the machine's ARENA_LLM_MODEL."
+    )
     limit_topics: int | None = Field(default=None, ge=1, description="Development only: the first topics by id.")
     seed: int = Field(default=42, description="Seed of everything random: bootstrap resampling, splits.")
 
@@ -105,6 +108,9 @@ class StageControl(Settings):
 
     force: tuple[StageName, ...] = Field(default=(), description="Stages to execute although their dataset is there.")
     until: StageName | None = Field(default=None, description="Last stage to run; empty: all.")
+    max_usd: float | None = Field(
+        default=None, ge=0, description="Cap on what the edition may spend on language models in all, in USD."
+    )
 
 
 class Location(Settings):

@@ -9,10 +9,13 @@ from hypothesis import strategies as st
 from flows.plan import Engine, Step, plan_corpus, plan_index, plan_runs, run_tag
 from schemas.errors import ReleaseError, UsageError
 from schemas.identifiers import STAGE_NAMES, Digest, Key
+from schemas.llm import ModelName
 from schemas.manifest import Ref
 from schemas.release import ReleaseDataset, SourceFile
 from schemas.settings import CorpusSettings, EncoderSettings, IndexSettings, RunSettings
 from tasks.store.store import Request
+
+MODEL = ModelName(provider="host", model="lab/Model-1")
 
 
 def a_release(*datasets: str) -> dict[str, ReleaseDataset]:
@@ -45,7 +48,7 @@ def whole_plan(
     encoders = {"bm25": None, "dense": index.encoder, "hybrid": index.encoder}
     kind = None if index.ann == "flat" else index.ann
     engines = [Engine(name, runs.field, encoders[name], kind if encoders[name] else None) for name in runs.retrievers]
-    return [*plan_corpus(corpus, WITH_TEXTS), *plan_index(index), *plan_runs(runs, engines)]
+    return [*plan_corpus(corpus, WITH_TEXTS), *plan_index(index), *plan_runs(runs, engines, lambda: MODEL)]
 
 
 fields = st.sampled_from(["title", "abstract", "text"])
@@ -128,3 +131,7 @@ def test_a_tag_says_what_differs_from_what_it_promises(engine, settings, tag):
 def test_an_unknown_baseline_is_refused_before_anything_runs():
     with pytest.raises(UsageError, match=r"no baseline is named 'nope'; there are: .*title"):
         whole_plan(runs=RunSettings(baselines=("nope",)))
+
+
+def test_a_run_names_the_model_that_it_asked():
+    assert run_tag("decomposer", Engine("bm25", "abstract"), RunSettings(), MODEL) == "decomposer.bm25.abstract+model-1"

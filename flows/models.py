@@ -1,0 +1,81 @@
+"""How this machine reaches a language model.
+
+What belongs here: the only reading of the environment for endpoints and keys. What does not: calls (`tasks.llm`), which
+model makes a result (a setting of the run).
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import orjson
+from pydantic import SecretStr, ValidationError
+
+from schemas.errors import UsageError
+from schemas.llm import BudgetSettings, LlmAccess, LlmSettings, ModelName
+
+UNNAMED = "unnamed"
+"""Stands where the environment names no model; a stage always names its own."""
+
+
+def model_access(root: Path, budget: BudgetSettings | None = None) -> LlmAccess | None:
+    """What the environment says of the endpoint; None when it says nothing.
+
+    `ARENA_LLM_BASE_URL` (default: OpenAI's), `ARENA_LLM_API_KEY` (or `OPENAI_API_KEY`), `ARENA_LLM_MODEL`,
+    `ARENA_LLM_PROVIDER` (the endpoint's name in results; default: its host), `ARENA_LLM_REPLAY` (a sealed file to
+    answer from), `ARENA_LLM_CACHE` (default: `llm/calls.sqlite` in the store), `ARENA_LLM_SETTINGS` (a JSON file with
+    further members of `LlmSettings`: rates, retries, prices).
+
+    Args:
+        root: Folder of the store.
+        budget: Caps, and the name under which spending is added up.
+
+    Raises:
+        UsageError: A variable or the settings file cannot be used.
+    """
+    key = os.environ.get("ARENA_LLM_API_KEY") or os.environ.get("OPENAI_API_KEY")
+    names = ("base_url", "provider", "model", "replay", "cache")
+    given: dict[str, Any] = {name: value for name in names if (value := os.environ.get(f"ARENA_LLM_{name.upper()}"))}
+    if not key and not given.keys() & {"base_url", "replay"}:
+        return None
+    settings = {"model": UNNAMED, "cache": root / "llm" / "calls.sqlite"} | _settings_file() | given
+    if budget:
+        settings["budget"] = budget
+    try:
+        return LlmAccess(LlmSettings.model_validate(settings), SecretStr(key) if key else None)
+    except ValidationError as error:
+        wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_input=False))
+        raise UsageError(
+            f"the environment (ARENA_LLM_...) sets up no usable endpoint: {wrong}"
+        ) from None
+
+
+def choose_model(root: Path, model: str | None) -> ModelName:
+    """The model of a run: the one asked for, else the machine's.
+
+    Raises:
+        UsageError: No endpoint is set up, or no model is named.
+    """
+    access = model_access(root)
+    if access is None:
+        raise UsageError(
+            "no language model is set up; set ARENA_LLM_BASE_URL and ARENA_LLM_API_KEY, or ARENA_LLM_REPLAY; "
+            "offline: arena llm stand-in"
+        )
+    name = access.settings.model_name
+    chosen = name.model_copy(update={"model": model}) if model else name
+    if chosen.model == UNNAMED:
+        raise UsageError("which model? set --model or ARENA_LLM_MODEL")
+    return chosen
+
+
+def _settings_file() -> dict[str, Any]:
+    if not (path := os.environ.get("ARENA_LLM_SETTINGS")):
+        return {}
+    try:
+        found = orjson.loads(Path(path).read_bytes())
+    except (OSError, ValueError) as error:
+        raise UsageError(f"ARENA_LLM_SETTINGS={path}: not a readable JSON file ({error})") from error
+    if not isinstance(found, dict):
+        raise UsageError(f"ARENA_LLM_SETTINGS={path}: must hold a JSON object with members of LlmSettings")
+    return found
