@@ -14,6 +14,8 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Any, NamedTuple, TypedDict, cast
 
+from pydantic import JsonValue, RootModel, model_validator
+
 from schemas.errors import BadInput
 
 VIRTUAL_ROOT = "\u0000root"
@@ -153,6 +155,20 @@ def _from_nodes(value: object) -> Tree | None:
             if isinstance(cast("dict[str, object]", value).get(key), str):
                 return load_tree(cast("object", value), key)
     return None
+
+
+class MapAnswer(RootModel[dict[str, JsonValue]]):
+    """A mind-map as a model answers it: one JSON object, in any form that `load_any` takes."""
+
+    @model_validator(mode="after")
+    def _is_a_map(self) -> MapAnswer:
+        load_any(self.root)
+        return self
+
+    @property
+    def tree(self) -> Tree:
+        """The canonical tree."""
+        return load_any(self.root)
 
 
 def dump_tree(tree: Tree) -> str:

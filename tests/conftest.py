@@ -2,10 +2,17 @@
 
 import atexit
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from pydantic import SecretStr
+
+from schemas.llm import LlmAccess, LlmSettings
+from tasks.llm.asker import open_door
+from tasks.llm.blocking import BlockingDoor
+from tasks.standin.server import StandIn, StandInSettings
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -21,6 +28,20 @@ def shared() -> Path:
     if not path.is_dir():
         pytest.skip(f"no third-party material at {path} (set ARENA_SHARED to its folder)")
     return path
+
+
+@pytest.fixture(scope="session")
+def stand_in() -> Iterator[LlmAccess]:
+    """A language model that answers by rule, over HTTP on this machine; replies are remembered nowhere."""
+    with StandIn(StandInSettings()) as server:
+        yield LlmAccess(LlmSettings(base_url=server.url, provider="stand-in", model="stand-in"), SecretStr("any"))
+
+
+@pytest.fixture(scope="session")
+def stand_in_door(stand_in: LlmAccess) -> Iterator[BlockingDoor]:
+    """The door to it."""
+    with open_door(stand_in, stand_in.settings.model_name) as door:
+        yield door
 
 
 def _silence() -> None:

@@ -10,10 +10,12 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from schemas.errors import UsageError
 from schemas.identifiers import Outcome
 from schemas.mindmap import Tree, load_tree
 from schemas.registry import Registry
 from schemas.topic import Topic
+from tasks.llm.asker import Asker
 from tasks.organization.examples import Example
 
 Need = Literal["references", "vectors", "examples"]
@@ -36,12 +38,32 @@ class References(NamedTuple):
 
 
 class Material(NamedTuple):
-    """All that a builder may use for one topic; the topic's own mind-map is never among the examples."""
+    """All that a builder may use for one topic; the topic's own mind-map is never among the examples.
+
+    Attributes:
+        topic: The survey's title and date.
+        references: Papers to organise; none for builders that do not need them.
+        examples: Mind-maps of other surveys, for builders that need them.
+        seed: For builders that draw something.
+        asker: Who asks a language model on the topic's behalf.
+    """
 
     topic: Topic
     references: References
     examples: tuple[Example, ...]
     seed: int
+    asker: Asker | None = None
+
+    @property
+    def model(self) -> Asker:
+        """The asker of a builder that was registered with `asks`.
+
+        Raises:
+            UsageError: It was not.
+        """
+        if self.asker is None:
+            raise UsageError("this builder asks a language model; register it with asks=True")
+        return self.asker
 
 
 class Organized(NamedTuple):
@@ -58,20 +80,21 @@ BuildTree = Callable[[Material], Organized]
 
 @dataclass(frozen=True)
 class Builder:
-    """A registered builder: name, one sentence for the report, function, what it needs, version."""
+    """A registered builder: name, one sentence for the report, function, what it needs, version, whether it asks."""
 
     name: str
     description: str
     build: BuildTree
     needs: frozenset[Need]
     version: int
+    asks: bool = False
 
 
 _registry = Registry[Builder]("builder", "tasks.builders", group="arena.builders", extra="organize")
 
 
 def builder(
-    name: str, description: str, *, needs: Collection[Need] = (), version: int = 1
+    name: str, description: str, *, needs: Collection[Need] = (), version: int = 1, asks: bool = False
 ) -> Callable[[BuildTree], BuildTree]:
     """Registers a function as a builder.
 
@@ -81,13 +104,14 @@ def builder(
         needs: `references`: it makes a tree of references and has nothing to say without; `vectors`: it reads their
             embeddings; `examples`: it reads mind-maps of other surveys.
         version: Raised whenever its results can change.
+        asks: Whether it asks a language model; its material then has an asker.
 
     Raises:
         ValueError: Another builder has the name.
     """
 
     def decorate(build: BuildTree) -> BuildTree:
-        _registry.add(name, Builder(name, description, build, frozenset(needs), version))
+        _registry.add(name, Builder(name, description, build, frozenset(needs), version, asks))
         return build
 
     return decorate

@@ -1,7 +1,6 @@
-"""Mind-maps of other surveys as examples for a model, and reading the map that it writes.
+"""Mind-maps of other surveys as examples for a model.
 
-What belongs here: choosing examples (never the survey's own map), and an answer's text as a tree. What does not:
-prompts and calls (`tasks.llm`, `tasks/builders`).
+What belongs here: choosing examples, never the survey's own map. What does not: prompts and calls (`tasks/builders`).
 """
 
 import random
@@ -10,8 +9,7 @@ from typing import NamedTuple
 
 from rapidfuzz import fuzz
 
-from schemas.errors import BadInput
-from schemas.mindmap import Tree, clean_label, load_any
+from schemas.mindmap import clean_label
 from schemas.topic import Topic
 
 NEAR_IDENTICAL = 90.0
@@ -55,16 +53,3 @@ def choose_examples(
         if example.topic_id != topic.topic_id and not alike:
             drawn.append(example)
     return tuple(drawn)
-
-
-def parse_answer(text: str) -> Tree:
-    """Returns the canonical tree of the one JSON object in a model's answer; thoughts, fences, words are passed over.
-
-    Raises:
-        BadInput: There is no object, or it is no mind-map (`schemas.mindmap.load_any`); good to show to the model.
-    """
-    answer = text.rpartition("</think>")[2]
-    start, end = answer.find("{"), answer.rfind("}")
-    if start < 0 or end < start:
-        raise BadInput(f"answer: it holds no JSON object; it begins with {answer.strip()[:60]!r}")
-    return load_any(answer[start : end + 1])

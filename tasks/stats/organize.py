@@ -6,6 +6,7 @@ What belongs here: which references a builder gets, shards of topics, the table.
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, Literal, NamedTuple, get_args
 
 import polars as pl
@@ -13,15 +14,18 @@ import pyarrow as pa
 from pydantic import Field
 from threadpoolctl import threadpool_limits
 
-from schemas.errors import BadInput, MissingDependency, StageFailed, TransientError
+from schemas.errors import BadInput, MissingDependency, ModelError, OverBudget, StageFailed, TransientError, UsageError
 from schemas.identifiers import Outcome
+from schemas.llm import LlmAccess, ModelName
 from schemas.manifest import Counts
 from schemas.mindmap import Shape, Tree, dump_tree, load_tree, tree_shape
 from schemas.settings import Settings
 from schemas.tables.runs import OUTCOMES
 from schemas.tables.trees import TREES
 from schemas.topic import Topic
-from tasks.organization.builder import Builder, Material, References, find_builder
+from tasks.llm.asker import Asker, in_threads, open_door, write_calls
+from tasks.llm.blocking import BlockingDoor
+from tasks.organization.builder import Builder, Material, find_builder
 from tasks.organization.examples import Example, choose_examples
 from tasks.organization.library import ReferenceLibrary
 from tasks.stats.systems import NOTE_LENGTH
@@ -51,21 +55,33 @@ class OrganizeSettings(Settings):
     examples: int = Field(default=3, ge=0, description="Mind-maps of other surveys that a builder is shown.")
     limit_topics: int | None = Field(default=None, ge=1, description="Development only: the first topics by id.")
     seed: int = Field(default=42, description="Of the choice of examples, and for builders that draw something.")
+    model: ModelName | None = Field(default=None, description="Which model the builder asks; empty: none.")
     tag: str = Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.@+-]*$", description="Name of the system.")
 
 
 class _Inputs(NamedTuple):
     """What all topics share."""
 
+    settings: OrganizeSettings
     builder: Builder
     references: Mapping[int, Sequence[int]]
     library: ReferenceLibrary
     pool: Sequence[Example]
 
 
+class _Answer(NamedTuple):
+    """A topic's row (None: there is nothing to organise, whoever does it), and how many references were not read."""
+
+    row: Row | None
+    unread: int
+    asker: Asker | None = None
+
+
 @stage("organize", version=1, settings=OrganizeSettings)
 def organize(work: Workspace[OrganizeSettings]) -> None:
     """Writes TREES: a row for every evaluated topic that has a mind-map; a shard holds 16 topics.
+
+    Of a builder that asks a model, MODEL_CALLS is written beside, and a shard's topics are worked on in threads.
 
     Inputs: `topics`, `mindmaps`, `documents`; `embeddings` for builders that need vectors; `run` when the references
     are a run's.
@@ -77,6 +93,7 @@ def organize(work: Workspace[OrganizeSettings]) -> None:
     Raises:
         StageFailed: The registered builder has another version than the settings say, an input is lacking, or the run
             was made for other topics.
+        UsageError: The builder asks a model, and the settings or the machine have none.
     """
     settings = work.settings
     made_by = _builder(work)
@@ -89,10 +106,13 @@ def organize(work: Workspace[OrganizeSettings]) -> None:
         for start in range(0, len(asked), SHARD_TOPICS)
     }
     inputs = _open(work, made_by, asked, maps)
-    with threadpool_limits(1, user_api="blas"):  # many small products: threads only get in each other's way
+    with (
+        threadpool_limits(1, user_api="blas"),  # many small products: threads only get in each other's way
+        open_door(work.llm, settings.model) if settings.model else nullcontext() as door,
+    ):
         for shard in work.pending(list(groups) or ["00000"]):
             with shard:
-                _write_group(shard, groups.get(shard.name, []), inputs, settings)
+                _write_group(shard, groups.get(shard.name, []), inputs, door, work.llm)
 
 
 def _builder(work: Workspace[OrganizeSettings]) -> Builder:
@@ -103,6 +123,9 @@ def _builder(work: Workspace[OrganizeSettings]) -> Builder:
             f"stage organize: builder {found.name} has version {found.version}, the settings say "
             f"{settings.builder_version}; plan it again with the installed version"
         )
+    if found.asks != (settings.model is not None):
+        needs = "asks a model; name one" if found.asks else "asks no model; name none"
+        raise UsageError(f"builder {found.name} {needs}")
     needed = {"topics", "mindmaps", "documents"}
     needed |= {"run"} if settings.references == "run" else set()
     needed |= {"embeddings"} if "vectors" in found.needs else set()
@@ -119,7 +142,8 @@ def _open(work: Workspace[OrganizeSettings], made_by: Builder, topics: Sequence[
     embeddings = work.dataset("embeddings") if "vectors" in made_by.needs else None
     ids = {corpus_id for of_topic in references.values() for corpus_id in of_topic}
     pool = [Example(*row) for row in maps.select(Example._fields).iter_rows()] if "examples" in made_by.needs else []
-    return _Inputs(made_by, references, ReferenceLibrary(work.dataset("documents"), embeddings, ids), pool)
+    library = ReferenceLibrary(work.dataset("documents"), embeddings, ids)
+    return _Inputs(work.settings, made_by, references, library, pool)
 
 
 def _of_qrels(work: Workspace[OrganizeSettings]) -> dict[int, list[int]]:
@@ -141,26 +165,32 @@ def _of_run(work: Workspace[OrganizeSettings], topics: Sequence[Topic]) -> dict[
     return dict(rows.group_by("topic_id").agg("corpus_id").iter_rows())
 
 
-def _write_group(shard: Shard, topics: Sequence[Topic], inputs: _Inputs, settings: OrganizeSettings) -> None:
-    rows: list[Row] = []
-    counts = shard.counts
-    for topic in topics:
-        cited = inputs.references.get(topic.topic_id, [])
-        references = inputs.library.references(cited)
-        built = _answer(topic, references, inputs, settings)
-        counts.add(_count(built, len(cited) - len(references.ids)))
-        if built is not None:
-            fixed = {"tag": settings.tag, "topic_id": topic.topic_id, "references": len(references.ids)}
-            rows.append(fixed | built)
+def _write_group(
+    shard: Shard, topics: Sequence[Topic], inputs: _Inputs, door: BlockingDoor | None, access: LlmAccess | None
+) -> None:
+    answers = in_threads(lambda topic: _answer(topic, inputs, door), topics, access if door else None)
+    for answer in answers:
+        shard.counts.add(_count(answer.row, answer.unread))
+    rows = [answer.row for answer in answers if answer.row is not None]
     write_table(shard.file(f"part-{shard.name}.parquet"), TREES, pa.Table.from_pylist(rows, TREES.arrow))
+    if door:
+        write_calls(shard.file(f"calls-{shard.name}.parquet"), (answer.asker for answer in answers if answer.asker))
 
 
-def _answer(topic: Topic, references: References, inputs: _Inputs, settings: OrganizeSettings) -> Row | None:
-    """The topic's row; None when there is nothing to organise, whoever does it."""
+def _answer(topic: Topic, inputs: _Inputs, door: BlockingDoor | None) -> _Answer:
+    settings = inputs.settings
+    cited = inputs.references.get(topic.topic_id, [])
+    references = inputs.library.references(cited)
+    unread = len(cited) - len(references.ids)
+    fixed = {"tag": settings.tag, "topic_id": topic.topic_id, "references": len(references.ids)}
     if "references" in inputs.builder.needs and not references.ids:
-        return None if settings.references == "oracle" else _row("empty", "the run has no document that can be read")
+        if settings.references == "oracle":
+            return _Answer(None, unread)
+        return _Answer(fixed | _row("empty", "the run has no document that can be read"), unread)
     examples = choose_examples(inputs.pool, topic, settings.seed, settings.examples)
-    return organize_topic(inputs.builder, Material(topic, references, examples, settings.seed))
+    asker = Asker(door, "organize", settings.model, str(topic.topic_id)) if door and settings.model else None
+    material = Material(topic, references, examples, settings.seed, asker)
+    return _Answer(fixed | organize_topic(inputs.builder, material), unread, asker)
 
 
 def _count(built: Row | None, unread: int) -> Counts:
@@ -184,6 +214,7 @@ def organize_topic(made_by: Builder, material: Material) -> Row:
     Raises:
         TransientError: A service failed for now; nothing is said about the builder.
         MissingDependency: The builder cannot run on this machine.
+        ModelError: The model that the builder asks cannot be used.
     """
     try:
         made = made_by.build(material)
@@ -192,8 +223,10 @@ def organize_topic(made_by: Builder, material: Material) -> Row:
         tree = None if made.tree is None else load_tree(made.tree)
         outcome = "empty" if made.outcome == "scored" and tree is None else made.outcome
         return _row(outcome, made.note, made.fallback, tree)
-    except (TransientError, MissingDependency):
+    except (TransientError, MissingDependency, ModelError):
         raise
+    except OverBudget as error:
+        return _row("over_budget", str(error)[:NOTE_LENGTH])
     except Exception as error:
         log.warning("topic %d: builder %s failed", material.topic.topic_id, made_by.name, exc_info=True)
         return _row("failed", f"{type(error).__name__}: {error}"[:NOTE_LENGTH])

@@ -11,6 +11,8 @@ from schemas.errors import UsageError
 from schemas.mindmap import VIRTUAL_ROOT, Tree, dump_tree, load_tree, parse_tree, tree_labels, tree_shape
 from schemas.topic import Topic
 from tasks.builders.themes import subject
+from tasks.llm.asker import Asker
+from tasks.llm.blocking import BlockingDoor
 from tasks.organization.builder import (
     Material,
     References,
@@ -54,13 +56,19 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", all_builders())
 @pytest.mark.parametrize("given_material", [*map(flock, (0, 1, 2, 50)), *HOSTILE.values()], ids=[0, 1, 2, 50, *HOSTILE])
-def test_every_builder_returns_the_same_valid_tree_twice(name: str, given_material: Material) -> None:
-    made = find_builder(name).build(given_material)
+def test_every_builder_returns_the_same_valid_tree_twice(
+    name: str, given_material: Material, stand_in_door: BlockingDoor
+) -> None:
+    made_by = find_builder(name)
+    asker = Asker(stand_in_door, "organize", stand_in_door.door.settings.model_name, "7")
+    given_material = given_material._replace(asker=asker if made_by.asks else None)
+    made = made_by.build(given_material)
     assert made.outcome == "scored" and made.tree is not None
     assert made.tree["label"] == VIRTUAL_ROOT and load_tree(made.tree) == made.tree
     assert tree_shape(made.tree).nodes >= 1
     assert parse_tree(dump_tree(made.tree)) == made.tree
-    assert find_builder(name).build(given_material).tree == made.tree
+    assert made_by.build(given_material).tree == made.tree
+    assert bool(asker.calls) == made_by.asks
 
 
 def test_the_dendrogram_is_whole() -> None:

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.errors import BadInput
-from schemas.mindmap import Tree, dump_tree, load_any, load_tree, parse_tree, tree_labels, walk
+from schemas.mindmap import MapAnswer, Tree, dump_tree, load_any, load_tree, parse_tree, tree_labels, walk
 from schemas.topic import Topic
-from tasks.organization.examples import Example, choose_examples, parse_answer
+from tasks.llm.structured import read_answer
+from tasks.organization.examples import Example, choose_examples
 from tasks.organization.outline import parse_outline
 
 TOPIC = Topic(3, "Deep Learning for Birds: A Survey", date(2020, 1, 1))
@@ -79,13 +80,16 @@ def test_hostile_outlines_are_read_in_time() -> None:
     ],
 )
 def test_answers_in_every_form_are_one_tree(text: str) -> None:
-    assert levels(parse_answer(text)) == [("Birds", 1), ("Owls", 2)]
+    answer = read_answer(text, MapAnswer).answer
+    assert isinstance(answer, MapAnswer)
+    assert levels(answer.tree) == [("Birds", 1), ("Owls", 2)]
 
 
 @pytest.mark.parametrize("text", ["", "no", "}{", "{", '{"a": ', "{}", "[1, 2]", '{"a":' * 5_000 + "1" + "}" * 5_000])
-def test_answers_without_a_map_are_refused(text: str) -> None:
-    with pytest.raises(BadInput):
-        parse_answer(text)
+def test_answers_without_a_map_are_told_what_is_wrong(text: str) -> None:
+    read = read_answer(text, MapAnswer)
+    assert read.answer is None
+    assert read.problem
 
 
 def example(topic_id: int, title: str = "", nodes: int = 10) -> Example:
