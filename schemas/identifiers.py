@@ -27,23 +27,42 @@ StageName = Literal[
     "references",
     "documents",
     "topics",
+    "figures",
+    "extracted_mindmaps",
+    "mindmaps",
     "statistics",
     "bm25",
     "embeddings",
     "ann",
     "run",
     "scores",
-    "mindmaps",
     "organize",
     "tree_scores",
+    "paperqa_questions",
+    "paperqa_store",
+    "paperqa_chunks",
+    "paperqa_run",
+    "paperqa_scores",
+    "paperqa_report",
+    "search_queries",
+    "search_results",
+    "judge",
+    "search_scores",
+    "agreement",
+    "search_report",
     "report",
 ]
 """Every stage of the pipeline, in the order in which data flows."""
 
 STAGE_NAMES: tuple[StageName, ...] = get_args(StageName)
 
-DatasetName = Literal["papers", "abstracts", "citations", "s2orc", "s2orc_v2", "mindmaps"]
-"""The datasets that the pipeline reads: Semantic Scholar's, and `mindmaps`, which people transcribe."""
+DatasetName = Literal[
+    "papers", "abstracts", "citations", "s2orc", "s2orc_v2", "mindmaps", "figures",
+    "airqa_questions", "airqa_metadata", "airqa_processed", "airqa_pdfs",
+    "search_queries", "recorded_results", "human_judgments",
+]  # fmt: skip
+"""The datasets that the pipeline reads: Semantic Scholar's, `mindmaps`, which people transcribe, `figures`,
+as an extractor lays them out, and AirQA's files."""
 
 Field = Literal["title", "abstract", "title_abstract", "text"]
 """What of a document is indexed. A missing abstract is replaced by the title."""
