@@ -3,7 +3,8 @@
 What belongs here: the layout on disk, and the cache of hashes. What does not: reading records (`lines`), downloading.
 
 A dataset is a folder, `<releases>/<release>/<dataset>/<any file names>`, or a single file beside it, as in Semantic
-Scholar's official samples: `<releases>/<release>/<dataset>` with one of `SUFFIXES`. Hidden files do not count.
+Scholar's official samples: `<releases>/<release>/<dataset>` with one of `SUFFIXES`. Hidden files do not count. Figures
+lie as the pdffigures2 extractor writes them: `figures/data/<corpus_id>.json` beside `figures/img/<picture>`.
 """
 
 import logging
@@ -54,7 +55,8 @@ def open_release(releases: Path, release: str, fingerprints: Path) -> dict[Datas
         fingerprints: JSON file that keeps the hashes by path, size and time of change: a file is hashed once.
 
     Returns:
-        `papers`, `abstracts`, `citations` and, when there are full texts, `s2orc_v2` or else `s2orc`.
+        `papers`, `abstracts`, `citations`; `s2orc_v2` or else `s2orc` when there are full texts; and
+        what else of `DATASETS` is there.
 
     Raises:
         ReleaseError: There is no such release, a dataset is missing, or a file is empty or cannot be read.
@@ -73,18 +75,50 @@ def open_release(releases: Path, release: str, fingerprints: Path) -> dict[Datas
         log.warning("release %s holds s2orc and s2orc_v2: s2orc_v2 is read, s2orc is not", release)
     hashed = _hash_files([path for files in found.values() for path in files], fingerprints)
     return {
-        dataset: ReleaseDataset(
-            release=ReleaseId(release),
-            dataset=dataset,
-            directory=files[0].parent,
-            files=tuple(SourceFile(name=p.name, size=hashed[p].size, sha256=hashed[p].sha256) for p in files),
-        )
+        dataset: _dataset(release, dataset, folder / dataset if (folder / dataset).is_dir() else folder, files, hashed)
         for dataset, files in found.items()
     }
 
 
+def open_figures(folder: Path, release: str, fingerprints: Path) -> ReleaseDataset:
+    """Returns a folder of figures as an input of stage `figures`: its content enters the key, its place does not.
+
+    Args:
+        folder: In pdffigures2's layout: `data/<corpus_id>.json` beside `img/<picture>`; other files do not count.
+        release: The release that the figures are used with.
+        fingerprints: As for `open_release`.
+
+    Raises:
+        ReleaseError: The folder holds no figures, or a file cannot be read.
+    """
+    files = _find_figures(folder)
+    if not files:
+        raise ReleaseError(f"{folder}: no figures; expected data/<corpus_id>.json beside img/<picture>")
+    return _dataset(release, "figures", folder, files, _hash_files(files, fingerprints))
+
+
+def _dataset(
+    release: str, dataset: DatasetName, directory: Path, files: list[Path], hashed: dict[Path, _Hashed]
+) -> ReleaseDataset:
+    named = [(path.relative_to(directory).as_posix(), hashed[path]) for path in files]
+    return ReleaseDataset(
+        release=ReleaseId(release),
+        dataset=dataset,
+        directory=directory,
+        files=tuple(SourceFile(name=name, size=found.size, sha256=found.sha256) for name, found in named),
+    )
+
+
+def _find_figures(folder: Path) -> list[Path]:
+    """Lists and pictures, sorted by name; an empty file is as good as none."""
+    paths = [path for inside in ("data", "img") for path in (folder / inside).glob("[!.]*")]
+    return sorted(path for path in paths if path.is_file() and path.stat().st_size)
+
+
 def _find(folder: Path, dataset: DatasetName) -> list[Path]:
     """The files of a dataset, sorted by name."""
+    if dataset == "figures":
+        return _find_figures(folder / dataset)
     inside = folder / dataset
     if inside.is_dir():
         return sorted(path for path in inside.iterdir() if path.is_file() and not path.name.startswith("."))

@@ -15,6 +15,7 @@ from pydantic import Field
 
 from schemas.identifiers import DatasetName
 from schemas.settings import Settings
+from tasks.release.synthetic_figures import write_figures
 from tasks.release.synthetic_format import (
     Json,
     broken_lines,
@@ -37,6 +38,7 @@ class SyntheticSettings(Settings):
     full_text: Literal["s2orc_v2", "s2orc"] = Field(default="s2orc_v2", description="Format of the full texts.")
     full_text_share: float = Field(default=0.85, ge=0, le=1, description="Share of papers with full text.")
     paragraphs: int = Field(default=2, ge=1, le=1_000, description="Paragraphs of each of the seven sections.")
+    figures: float = Field(default=0, ge=0, le=1, description="Share of surveys with figures, a mind-map among them.")
     broken: bool = Field(default=True, description="Put a few lines that cannot be used into the first files.")
 
 
@@ -44,7 +46,8 @@ def write_release(folder: Path, settings: SyntheticSettings) -> dict[DatasetName
     """Writes `<folder>/<release>/<dataset>/part-<n>.jsonl.gz` and returns the number of lines of each dataset.
 
     Paper n goes to file n modulo `files`. With `broken`, seven lines that cannot be used stand before the first record
-    of each dataset; the last of them is an outdated version of that record.
+    of each dataset; the last of them is an outdated version of that record. Figures lie in `<folder>/<release>/figures`
+    in pdffigures2's layout.
 
     Args:
         folder: The mirror; created when absent.
@@ -69,6 +72,8 @@ def write_release(folder: Path, settings: SyntheticSettings) -> dict[DatasetName
                 unused -= {path} if found else set()
     for path in unused:
         path.unlink()
+    if settings.figures:
+        write_figures(target / "figures", library, settings.figures, settings.papers, settings.broken)
     return lines
 
 

@@ -13,6 +13,7 @@ from functools import lru_cache
 from random import Random
 from typing import Literal, NamedTuple, TypeVar
 
+from schemas.mindmap import Tree
 from tasks.release import synthetic_words as words
 
 T = TypeVar("T")
@@ -159,6 +160,22 @@ class Library:
         sections = tuple(self._make_sections(head, random, fill)) if has_text else ()
         return Paper(head, field, venue, abstract, references, sections)
 
+    def mindmap(self, number: int) -> Tree:
+        """How the survey of a number organises its field: methods, below them what they work on; 3 to 5 levels."""
+        area, _, block = _place(number)
+        random = self._random(number, "mindmap")
+        choices = self._choices(area, block)
+        nouns = iter(random.sample(words.AREAS[area].words, 12))
+        top = _node(_sentence("{aspect} {name}", _Fill(random, choices)))
+        for method in random.sample(choices["method"], random.randint(2, 4)):
+            top["children"].append(branch := _node(method.capitalize()))
+            branch["children"] = [_node(next(nouns).capitalize()) for _ in range(random.randint(1, 3))]
+        deep = top["children"][0]["children"][0]
+        for extra in range(random.randrange(3)):
+            deep["children"].append(below := _node(f"{next(nouns, 'other').capitalize()} {extra + 1}"))
+            deep = below
+        return top
+
     def _write(self, head: Head, random: Random, fill: _Fill, sentences: int) -> str:
         patterns = words.SENTENCES[head.kind]
         return " ".join(_sentence(pick(random, patterns), fill) for _ in range(sentences))
@@ -182,6 +199,10 @@ class Library:
             match, in_citations = random.choices(LINKS, LINK_WEIGHTS)[0]
             mentions = random.choices((1, 2, 3, 5), (55, 25, 15, 5))[0]
             yield Reference(self.head(number), mentions, match, in_citations)
+
+
+def _node(label: str) -> Tree:
+    return Tree(label=label, children=[])
 
 
 def _place(number: int) -> tuple[int, int, int]:
