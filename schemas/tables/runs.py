@@ -56,3 +56,16 @@ OUTCOMES = declare(
         order=("topic_id",),
     )
 )
+
+OUTLINES = declare(
+    Table(
+        "outlines",
+        "The outline that a system wrote for a topic's survey while it searched.",
+        (
+            Column("topic_id", pa.int64(), "corpus_id of the survey"),
+            Column("outline", pa.string(), "Markdown headings"),
+        ),
+        key=("topic_id",),
+        order=("topic_id",),
+    )
+)

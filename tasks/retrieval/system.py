@@ -43,12 +43,21 @@ class Kit(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """What a system returns for a topic: hits best first, and how it ended."""
+    """What a system returns for a topic.
+
+    Attributes:
+        hits: Best first.
+        outcome: How it ended.
+        note: Why, where something did not go as it should.
+        fallback: Something stood in for a failed model call.
+        outline: The survey's outline in Markdown, of systems that write one.
+    """
 
     hits: list[Hit]
     outcome: Outcome = "scored"
     note: str | None = None
     fallback: bool = False
+    outline: str | None = None
 
 
 System = Callable[[Topic, Kit], Ranking]

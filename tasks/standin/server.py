@@ -32,7 +32,7 @@ BYTES_PER_TOKEN = 4
 _POLL_S = 0.02
 """How soon `close` is noticed."""
 
-_TOKENS = re.compile(r"\s*\S+|\s+")
+_TOKENS = re.compile(r"\s*(?:\[[^\]\n]*\]|\[|[^\s\[]+)|\s+")
 
 
 class StandInSettings(Settings):
@@ -221,6 +221,6 @@ def _tokens(text: str) -> int:
 
 
 def _logprobs(text: str) -> list[dict[str, Any]]:
-    """Words with the probability that a rule gives them: 1."""
+    """Words, and texts in brackets, with the probability that a rule gives them: 1."""
     words = _TOKENS.findall(text)
     return [{"token": word, "logprob": 0.0, "top_logprobs": [{"token": word, "logprob": 0.0}]} for word in words]

@@ -15,7 +15,7 @@ import pyarrow as pa
 from schemas.errors import StageFailed, UsageError
 from schemas.llm import LlmAccess
 from schemas.settings import Resources, RetrieverName
-from schemas.tables.runs import OUTCOMES, RUNS, SEARCHES
+from schemas.tables.runs import OUTCOMES, OUTLINES, RUNS, SEARCHES
 from schemas.topic import Topic
 from tasks.llm.asker import Asker, in_threads, open_door, write_calls
 from tasks.llm.blocking import BlockingDoor
@@ -49,6 +49,8 @@ class _Group(NamedTuple):
 @stage("run", version=1, settings=SystemSettings)
 def run(work: Workspace[SystemSettings]) -> None:
     """Writes RUNS and, as side tables, SEARCHES, OUTCOMES and, of a model, MODEL_CALLS; a shard holds 16 topics.
+
+    OUTLINES is a side table too, of systems that write outlines.
 
     Inputs: `topics`, `documents`, `surveys`, and what the retriever needs of `bm25`, `embeddings`, `ann`.
 
@@ -128,10 +130,14 @@ def _write_group(
         {"topic_id": topic.topic_id, "outcome": answer.outcome, "note": answer.note, "fallback": answer.fallback}
         for topic, answer, _ in answered
     ]
+    outlines = [
+        {"topic_id": topic.topic_id, "outline": answer.outline} for topic, answer, _ in answered if answer.outline
+    ]
     for prefix, table, rows in (
         ("part", RUNS, hits),
         ("searches", SEARCHES, searches),
         ("outcomes", OUTCOMES, outcomes),
+        *([("outlines", OUTLINES, outlines)] if outlines else []),
     ):
         write_table(shard.file(f"{prefix}-{shard.name}.parquet"), table, pa.Table.from_pylist(rows, table.arrow))
     if door:

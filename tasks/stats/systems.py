@@ -42,12 +42,13 @@ class SystemSettings(Settings):
 
 
 class Answer(NamedTuple):
-    """A system's valid answer on a topic: documents with strictly decreasing scores, and how it ended."""
+    """A system's valid answer on a topic: documents with strictly decreasing scores, how it ended, an outline."""
 
     hits: list[Hit]
     outcome: Outcome
     note: str | None
     fallback: bool
+    outline: str | None = None
 
 
 def answer_topic(system: System, topic: Topic, kit: Kit) -> Answer:
@@ -72,7 +73,8 @@ def answer_topic(system: System, topic: Topic, kit: Kit) -> Answer:
         log.warning("topic %d: the system failed", topic.topic_id, exc_info=True)
         return Answer([], "failed", f"{type(error).__name__}: {error}"[:NOTE_LENGTH], fallback=False)
     outcome = "empty" if ranking.outcome == "scored" and not hits else ranking.outcome
-    return Answer(hits, outcome, ranking.note, ranking.fallback)
+    note = ranking.note[:NOTE_LENGTH] if ranking.note else None
+    return Answer(hits, outcome, note, ranking.fallback, ranking.outline)
 
 
 def rank_hits(hits: Sequence[Hit], cutoff: int) -> list[Hit]:

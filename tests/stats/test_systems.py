@@ -88,8 +88,8 @@ def test_every_list_becomes_a_valid_run(pairs: list[tuple[int, float]], cutoff: 
 
 
 def test_a_good_answer_is_scored(kit: Kit) -> None:
-    found = answer(kit, lambda topic, kit: Ranking(kit.desk.search("x", 3), note="all well", fallback=True))
-    assert found == (hits((43, 43.0), (42, 42.0), (41, 41.0)), "scored", "all well", True)
+    found = answer(kit, lambda topic, kit: Ranking(kit.desk.search("x", 3), note="all well", fallback=True, outline="# A"))
+    assert found == (hits((43, 43.0), (42, 42.0), (41, 41.0)), "scored", "all well", True, "# A")
 
 
 def test_the_cutoff_bounds_a_longer_answer(kit: Kit) -> None:
@@ -98,8 +98,8 @@ def test_the_cutoff_bounds_a_longer_answer(kit: Kit) -> None:
 
 
 def test_an_empty_answer_is_empty_and_keeps_its_note(kit: Kit) -> None:
-    assert answer(kit, lambda *_: Ranking([], note="no words")) == ([], "empty", "no words", False)
-    assert answer(kit, lambda *_: Ranking([], "refused", "policy")) == ([], "refused", "policy", False)
+    assert answer(kit, lambda *_: Ranking([], note="no words")) == ([], "empty", "no words", False, None)
+    assert answer(kit, lambda *_: Ranking([], "refused", "policy")) == ([], "refused", "policy", False, None)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,30 @@
+"""STORM as an agent that searches: what it found while researching, in the order of finding.
+
+What belongs here: the ranking made of its history. What does not: the research (`tasks.agents.storm`).
+"""
+
+from schemas.topic import Topic
+from tasks.agents.queries import by_place, title_query
+from tasks.agents.storm import StormSettings, research
+from tasks.retrieval.catalogue import Document
+from tasks.retrieval.system import Kit, Ranking, baseline
+
+
+@baseline("storm", "Lists what simulated conversations of several people with an expert look up, as found.", asks=True)
+def storm(topic: Topic, kit: Kit) -> Ranking:
+    """Returns the documents of all conversations, first found first; what the title finds where there is none.
+
+    Source: ResearchArena (arXiv 2406.10291), baseline STORM.
+    """
+
+    def search(query: str, number: int) -> list[Document]:
+        return kit.desk.read([hit.corpus_id for hit in kit.desk.search(query, number)])
+
+    found = research(topic.title, search, kit.model, StormSettings())
+    problems = list(found.problems)
+    history = found.history()
+    if not history:
+        problems.append("the conversations found nothing")
+        history = [int(hit.corpus_id) for hit in kit.desk.search(title_query(topic.title), kit.cutoff)]
+    note = f"{len(problems)} problems; the first: {problems[0]}" if problems else None
+    return Ranking(by_place(history, kit.cutoff), note=note, fallback=bool(problems), outline=found.outline)
