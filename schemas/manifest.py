@@ -16,6 +16,9 @@ from schemas.identifiers import Digest, Key, StageName
 STORE_FORMAT = 1
 """Raised when the layout of a store changes so that older code cannot read it."""
 
+ASIDE = "quarantine-"
+"""Files whose names begin so tell of the lines that were read, not of what the dataset holds."""
+
 
 class Ref(BaseModel, frozen=True, extra="forbid"):
     """A dataset by name: what stages pass to each other instead of data."""
@@ -58,6 +61,16 @@ class Counts(BaseModel):
             self.notes[name] = self.notes.get(name, 0) + value
 
 
+class ShardEntry(BaseModel):
+    """A shard that another build may take over: the key of all that decides its files, their paths, its counts."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    key: Digest
+    files: tuple[str, ...]
+    counts: Counts
+
+
 class ReleaseEntry(BaseModel):
     """Release files as an input of a build."""
 
@@ -70,7 +83,10 @@ class ReleaseEntry(BaseModel):
 
 
 class Manifest(BaseModel):
-    """Everything about one dataset. Only `files` decides its digest; times and versions are for people."""
+    """Everything about one dataset. Only `files` decides its digest; times and versions are for people.
+
+    `shards` holds those that can be taken over, `shards_taken` is how many were.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -86,6 +102,8 @@ class Manifest(BaseModel):
     started: datetime
     seconds: float
     shards_resumed: int
+    shards_taken: int = 0
+    shards: dict[str, ShardEntry] = Field(default_factory=dict)
     packages: dict[str, str]
     git_commit: str | None
 
@@ -125,6 +143,10 @@ class Fingerprint(NamedTuple):
 
 
 def content_digest(files: tuple[FileEntry, ...]) -> Digest:
-    """Hash of the sorted (path, size, sha256) of a dataset's files."""
-    lines = sorted(f"{file.path} {file.size} {file.sha256}" for file in files)
+    """Hash of the sorted (path, size, sha256) of a dataset's files.
+
+    What was put aside does not count: a release read whole and the same release made by diffs hold the same records,
+    but not the same lines.
+    """
+    lines = sorted(f"{file.path} {file.size} {file.sha256}" for file in files if not file.path.startswith(ASIDE))
     return Digest(hashlib.sha256("\n".join(lines).encode()).hexdigest())

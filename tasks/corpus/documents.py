@@ -72,7 +72,9 @@ def documents(work: Workspace[DocumentSettings]) -> None:
     chosen = _choose(work) if work.settings.limit else None
     rule = RULES[work.settings.corpus]
     budget = budget_of(work, connections=min(work.processes, len(files)))
-    work.map_shards(_select_bucket, {path.stem: _Bucket(path, chosen, rule, budget) for path in files})
+    buckets = {path.stem: _Bucket(path, chosen, rule, budget) for path in files}
+    alone = {} if chosen else {path.stem: [path] for path in files}  # what a limit leaves depends on all papers
+    work.map_shards(_select_bucket, buckets, alone)
 
 
 def _choose(work: Workspace[DocumentSettings]) -> Path:

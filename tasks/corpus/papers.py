@@ -81,6 +81,11 @@ class _Bucket(NamedTuple):
     full_texts: Path | None
     budget: Budget
 
+    @property
+    def files(self) -> list[Path]:
+        """What decides the bucket's papers."""
+        return [path for path in (self.records, self.abstracts, self.full_texts) if path]
+
 
 @stage("papers", version=1, settings=PapersSettings)
 def papers(work: Workspace[PapersSettings]) -> None:
@@ -96,10 +101,8 @@ def papers(work: Workspace[PapersSettings]) -> None:
     abstracts = _same_buckets(work, "abstract_records", records)
     texts = _same_buckets(work, "full_texts", records) if "full_texts" in work.inputs else [None] * len(records)
     budget = budget_of(work, connections=min(work.processes, len(records)))
-    work.map_shards(
-        _join_bucket,
-        {r.stem: _Bucket(r, a, t, budget) for r, a, t in zip(records, abstracts, texts, strict=True)},
-    )
+    buckets = {r.stem: _Bucket(r, a, t, budget) for r, a, t in zip(records, abstracts, texts, strict=True)}
+    work.map_shards(_join_bucket, buckets, {name: bucket.files for name, bucket in buckets.items()})
 
 
 def _same_buckets(work: Workspace[PapersSettings], name: str, like: list[Path]) -> list[Path]:

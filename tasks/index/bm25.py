@@ -4,7 +4,7 @@ What belongs here: everything about tantivy. What does not: the leakage filter a
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,7 +21,7 @@ from tasks.index.fields import Bucket, FieldText, field_buckets, field_texts
 from tasks.index.ranked import Ranked, first_in_order
 from tasks.store.dataset import Dataset
 from tasks.store.stage import stage
-from tasks.store.workspace import Shard, Workspace, fsync_path
+from tasks.store.workspace import Shard, Workspace
 
 FOLDER = "index"
 BODY = "body"
@@ -29,8 +29,8 @@ CORPUS_ID = "corpus_id"
 PARTS = ("fast", "fieldnorm", "idx", "pos", "store", "term")
 """File name endings of a tantivy segment."""
 
-SHARD_DOCUMENTS = 500_000
-"""Buckets are indexed together up to this many documents."""
+SHARD_DOCUMENTS = 50_000
+"""Buckets are indexed together up to about this many documents."""
 
 SEGMENT_BYTES = 512 * 2**20
 """A segment is closed after this much text, so that it always fits `HEAP_BYTES` and is written in one piece."""
@@ -46,15 +46,25 @@ class Bm25Settings(Settings):
 
 
 class _Group(NamedTuple):
-    """Buckets that one shard indexes, the number of the group, and where it leaves tantivy's description."""
+    """Buckets that one shard indexes, the number of the group, and a folder to work in."""
 
     number: int
     buckets: tuple[Bucket, ...]
     field: Field
-    description: Path
+    scratch: Path
+
+    @property
+    def description(self) -> str:
+        """Name of the file that holds tantivy's description of the group's segments."""
+        return f"segments-{self.number:05d}.json"
+
+    @property
+    def files(self) -> list[Path]:
+        """What decides the group's segments."""
+        return [path for bucket in self.buckets for path in bucket if path]
 
 
-@stage("bm25", version=1, settings=Bm25Settings)
+@stage("bm25", version=2, settings=Bm25Settings)
 def bm25(work: Workspace[Bm25Settings]) -> None:
     """Indexes a field of all documents with tantivy; equal documents give equal bytes.
 
@@ -63,49 +73,45 @@ def bm25(work: Workspace[Bm25Settings]) -> None:
 
     Tantivy names segments at random and merges them when it likes. Here every segment is written by one commit of one
     thread into an index of its own, gets its place as its name, and one description then lists them all: segments
-    are built by several processes, survive a kill one shard at a time, and scores do not depend on the split, because
-    tantivy sums its statistics over segments.
+    are built by several processes, survive a kill one shard at a time, are taken over from an earlier index when their
+    documents are the same, and scores do not depend on the split, because tantivy sums its statistics over segments.
     """
     field = work.settings.field
     groups = {
-        f"{number:05d}": _Group(number, buckets, field, work.scratch / f"{number:05d}.json")
+        f"{number:05d}": _Group(number, buckets, field, work.scratch)
         for number, buckets in enumerate(_grouped(field_buckets(work, field)))
     }
-    work.map_shards(_index_group, groups)
+    work.map_shards(_index_group, groups, {name: group.files for name, group in groups.items()})
     for shard in work.pending(["description"]):
         with shard:
-            merged = _merged([json.loads(group.description.read_bytes()) for group in groups.values()])
+            found = [json.loads((work.folder / group.description).read_bytes()) for group in groups.values()]
+            merged = _merged(found)
             shard.file(f"{FOLDER}/meta.json").write_text(json.dumps(merged, indent=1))
 
 
-def _grouped(buckets: Iterable[Bucket]) -> Iterator[tuple[Bucket, ...]]:
-    """Consecutive buckets, as many as stay within `SHARD_DOCUMENTS`; at least one group."""
-    group: list[Bucket] = []
-    rows = 0
-    for bucket in buckets:
-        if group and rows + bucket.rows > SHARD_DOCUMENTS:
-            yield tuple(group)
-            group, rows = [], 0
-        group.append(bucket)
-        rows += bucket.rows
-    yield tuple(group)
+def _grouped(buckets: Sequence[Bucket]) -> Iterator[tuple[Bucket, ...]]:
+    """Consecutive buckets in groups of a power of two, so that a few documents more leave the groups as they were."""
+    documents = sum(bucket.rows for bucket in buckets)
+    most = max(1, SHARD_DOCUMENTS * len(buckets) // max(1, documents))
+    size = 1 << (most.bit_length() - 1)
+    for start in range(0, len(buckets), size):
+        yield tuple(buckets[start : start + size])
 
 
 def _index_group(shard: Shard, group: _Group) -> None:
-    """Writes the segments of one group; leaves tantivy's description of them for the last shard."""
+    """Writes the segments of one group, and tantivy's description of them for the last shard."""
     shard.counts.read = sum(bucket.rows for bucket in group.buckets)
     texts = (text for bucket in group.buckets for text in field_texts(group.field, bucket))
     descriptions: list[dict[str, Any]] = []
     for place, chunk in enumerate(_chunks(texts)):
         # After a failure tantivy's threads may still write there; scratch goes with the build.
-        with TemporaryDirectory(dir=group.description.parent, ignore_cleanup_errors=True) as folder:
+        with TemporaryDirectory(dir=group.scratch, ignore_cleanup_errors=True) as folder:
             descriptions.append(_write_segments(shard, chunk, f"{group.number:08x}{place:08x}", Path(folder)))
     merged = _merged(descriptions)
     shard.counts.kept = sum(segment["max_doc"] for segment in merged["segments"])
     if missing := shard.counts.read - shard.counts.kept:
         shard.counts.dropped[f"no_{group.field}"] = missing
-    group.description.write_text(json.dumps(merged))
-    fsync_path(group.description)
+    shard.file(group.description).write_text(json.dumps(merged))
 
 
 def _chunks(texts: Iterator[FieldText]) -> Iterator[Iterator[FieldText]]:

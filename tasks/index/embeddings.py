@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from schemas.errors import BadInput
 from schemas.identifiers import Field
+from schemas.manifest import Counts
 from schemas.settings import EncoderSettings, Settings
 from schemas.tables.embeddings import embeddings_table
 from tasks.index.encoder import Device, Encoder
@@ -48,19 +49,27 @@ def embeddings(work: Workspace[EmbeddingSettings]) -> None:
 
     Vectors are normalised in float32 (norm 1 within 1e-6) and stored in float16, after which the norm is 1 within
     1e-3; whoever reads them normalises again. A text that an earlier dataset of the same encoder holds is not encoded
-    again (`counts.notes`: `encoded`, `reused`). Equal bytes are given for equal texts on the same device with the same
-    batch size; elsewhere components differ by rounding, below 1e-3.
+    again (`counts.notes`: `encoded`, `reused`), and a bucket whose documents are the same is taken over whole. Equal
+    bytes are given for equal texts on the same device with the same batches; elsewhere components differ by rounding,
+    below 1e-3.
     """
     encoder = Encoder(work.settings.encoder, work.resources.device, work.resources.batch_size)
     description = _describe(encoder)
     known = KnownVectors([dataset for dataset in work.earlier if _stored_description(dataset) == description])
     buckets = field_buckets(work, work.settings.field)
-    for shard in work.pending([f"{number:05d}" for number in range(len(buckets))] + ["encoder"]):
+    made_by = json.dumps(description, sort_keys=True)
+    reads = {f"{n:05d}": [made_by, *(path for path in bucket if path)] for n, bucket in enumerate(buckets)}
+    for shard in work.pending([*reads, "encoder"], reads, _as_reused):
         with shard:
             if shard.name == "encoder":
                 shard.file(DESCRIPTION).write_text(json.dumps(description, indent=1))
             else:
                 _embed_bucket(work, shard, buckets[int(shard.name)], encoder, known)
+
+
+def _as_reused(counts: Counts) -> Counts:
+    """Counts of a bucket that is taken over."""
+    return counts.model_copy(update={"notes": {"encoded": 0, "reused": counts.kept}})
 
 
 def open_encoder(dataset: Dataset, device: Device = "auto", batch_size: int = 64) -> Encoder:
@@ -97,10 +106,15 @@ class KnownVectors:
     """
 
     def __init__(self, datasets: Sequence[Dataset]) -> None:
-        self._files = [pq.ParquetFile(path) for dataset in datasets for path in dataset.files()]
+        files = {entry.sha256: dataset.path(entry.path) for dataset in datasets for entry in dataset.manifest.files}
+        self._files = [path for path in files.values() if path.suffix == ".parquet"]
+        self._ends: list[NDArray[np.int64]] = []
         keys, places = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
-        for number, file in enumerate(self._files):
-            keys.append(_prefixes(file.read(columns=["text_digest"])["text_digest"]))
+        for number, path in enumerate(self._files):
+            with pq.ParquetFile(path) as file:
+                keys.append(_digest_array(file.read(columns=["text_digest"])["text_digest"])[:, 0])
+                groups = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+            self._ends.append(np.cumsum(groups, dtype=np.int64))
             places.append(np.arange(len(keys[-1])) + (number << 32))
         self._keys, first = np.unique(np.concatenate(keys), return_index=True)
         self._places = np.concatenate(places)[first]
@@ -110,34 +124,35 @@ class KnownVectors:
         """Vectors of those texts that are known, by their position in `digests`."""
         if not len(self._keys):
             return {}
-        wanted = np.frombuffer(b"".join(digests), "<u8")[::2]
-        at = np.minimum(np.searchsorted(self._keys, wanted), len(self._keys) - 1)
+        wanted = np.frombuffer(b"".join(digests), "<u8").reshape(-1, 2)
+        at = np.minimum(np.searchsorted(self._keys, wanted[:, 0]), len(self._keys) - 1)
+        positions = np.flatnonzero(self._keys[at] == wanted[:, 0])
+        places = self._places[at[positions]]
+        files, rows = places >> 32, places & 0xFFFFFFFF
         found: dict[int, NDArray[np.float16]] = {}
-        for position in np.flatnonzero(self._keys[at] == wanted).tolist():
-            place = int(self._places[at[position]])
-            digest, vector = self._row(place >> 32, place & 0xFFFFFFFF)
-            if digest == digests[position]:
-                found[position] = vector
+        for file in np.unique(files).tolist():
+            groups = np.where(files == file, np.searchsorted(self._ends[file], rows, side="right"), -1)
+            for group in np.unique(groups[groups >= 0]).tolist():
+                stored, vectors = self._row_group(file, group)
+                asked = positions[groups == group]
+                local = rows[groups == group] - (self._ends[file][group - 1] if group else 0)
+                same = (stored[local] == wanted[asked]).all(axis=1)
+                found.update(zip(asked[same].tolist(), vectors[local[same]], strict=True))
         return found
 
-    def _row(self, file: int, row: int) -> tuple[bytes, NDArray[np.float16]]:
-        metadata = self._files[file].metadata
-        group = 0
-        while row >= metadata.row_group(group).num_rows:
-            row -= metadata.row_group(group).num_rows
-            group += 1
-        digests, vectors = self._row_group(file, group)
-        return digests[row].as_py(), vectors[row]
-
-    def _read_row_group(self, file: int, group: int) -> tuple[pa.ChunkedArray, NDArray[np.float16]]:
-        table = self._files[file].read_row_group(group, columns=["text_digest", "vector"])
-        return table["text_digest"], vector_rows(table["vector"])
+    def _read_row_group(self, file: int, group: int) -> tuple[NDArray[np.uint64], NDArray[np.float16]]:
+        with pq.ParquetFile(self._files[file]) as opened:
+            table = opened.read_row_group(group, columns=["text_digest", "vector"])
+        return _digest_array(table["text_digest"]), vector_rows(table["vector"])
 
 
-def _prefixes(digests: pa.ChunkedArray) -> NDArray[np.uint64]:
-    """The first eight bytes of each digest."""
-    chunks = [np.frombuffer(chunk.buffers()[1], "<u8")[::2][chunk.offset :][: len(chunk)] for chunk in digests.chunks]
-    return np.concatenate([np.empty(0, np.uint64), *chunks])
+def _digest_array(digests: pa.ChunkedArray) -> NDArray[np.uint64]:
+    """Digests as two integers each, `(n, 2) uint64`."""
+    chunks = [
+        np.frombuffer(chunk.buffers()[1], "<u8").reshape(-1, 2)[chunk.offset :][: len(chunk)]
+        for chunk in digests.chunks
+    ]
+    return np.concatenate([np.empty((0, 2), np.uint64), *chunks])
 
 
 def _describe(encoder: Encoder) -> dict[str, Any]:

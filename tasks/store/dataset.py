@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from schemas.errors import StoreError
 from schemas.manifest import FileEntry, Manifest, Ref
+from tasks.store.parquet import count_rows
 
 MAIN = "part"
 """File prefix of a dataset's main table; a side table's prefix is its name."""
@@ -97,6 +98,13 @@ def _check(path: Path, entry: FileEntry, check_hashes: bool) -> Problem | None:
     if check_hashes and (found := sha256_file(path)) != entry.sha256:
         return Problem(path, f"has sha256 {found}, the manifest says {entry.sha256}")
     return None
+
+
+def describe_file(folder: Path, name: str) -> FileEntry:
+    """What the manifest says of the file `name` in a dataset's folder."""
+    path = folder / name
+    rows = count_rows(path) if name.endswith(".parquet") else None
+    return FileEntry(path=name, size=path.stat().st_size, sha256=sha256_file(path), rows=rows)
 
 
 def sha256_file(path: Path) -> str:

@@ -24,8 +24,7 @@ from schemas.llm import LlmAccess
 from schemas.manifest import STORE_FORMAT, FileEntry, Fingerprint, Manifest, Ref, ReleaseEntry, content_digest
 from schemas.release import ReleaseDataset
 from schemas.settings import Resources, Settings
-from tasks.store.dataset import Dataset, sha256_file
-from tasks.store.parquet import count_rows
+from tasks.store.dataset import Dataset, describe_file
 from tasks.store.stage import AnyStage
 from tasks.store.workspace import MARKERS, SCRATCH, Progress, Workspace, fsync_path
 
@@ -193,12 +192,21 @@ class Store:
             staging.mkdir(parents=True, exist_ok=True)
             inputs = {n: self.open(item) if isinstance(item, Ref) else item for n, item in request.inputs.items()}
             workspace = Workspace(
-                stage.name, staging, request.settings, inputs, resources, self.published(stage.name), report, llm
+                stage.name,
+                staging,
+                request.settings,
+                inputs,
+                resources,
+                self.published(stage.name),
+                report,
+                llm,
+                stage.version,
+                takes_over=self.find(stage.name, request.key) is None,  # else it was forced: all is executed
             )
             resumed = len(workspace.finished())
             log.info("stage %s: building %s (%d shards kept)", stage.name, request.key, resumed)
             stage(workspace)
-            files = _list_files(staging)
+            files = _list_files(staging, workspace.described())
             manifest = Manifest(
                 stage=stage.name,
                 version=stage.version,
@@ -211,6 +219,8 @@ class Store:
                 started=started,
                 seconds=round(time.perf_counter() - clock, 3),
                 shards_resumed=resumed,
+                shards_taken=workspace.taken(),
+                shards=workspace.offered(),
                 packages=_package_versions(),
                 git_commit=_git_commit(),
             )
@@ -257,21 +267,13 @@ def _stage_failed(stage: AnyStage, error: Exception) -> StageFailed:
     )
 
 
-def _list_files(staging: Path) -> tuple[FileEntry, ...]:
+def _list_files(staging: Path, described: Mapping[str, FileEntry]) -> tuple[FileEntry, ...]:
     names = sorted(
         str(path.relative_to(staging))
         for path in staging.rglob("*")
         if path.is_file() and path.relative_to(staging).parts[0] not in (MARKERS, SCRATCH, "manifest.json")
     )
-    return tuple(
-        FileEntry(
-            path=name,
-            size=(staging / name).stat().st_size,
-            sha256=sha256_file(staging / name),
-            rows=count_rows(staging / name) if name.endswith(".parquet") else None,
-        )
-        for name in names
-    )
+    return tuple(described.get(name) or describe_file(staging, name) for name in names)
 
 
 def _input_entry(item: Input) -> Ref | ReleaseEntry:

@@ -4,28 +4,32 @@ What belongs here: shards, their markers, running them here or in other processe
 """
 
 import ctypes
+import hashlib
+import json
 import logging
 import multiprocessing
 import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Generic, NamedTuple, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
 from schemas.errors import StageFailed
+from schemas.identifiers import Digest
 from schemas.llm import LlmAccess
-from schemas.manifest import Counts
+from schemas.manifest import Counts, FileEntry, ShardEntry
 from schemas.release import ReleaseDataset
 from schemas.settings import Resources, Settings
-from tasks.store.dataset import Dataset
+from tasks.store.dataset import Dataset, describe_file
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +39,11 @@ SHARED = "shared"
 
 P = TypeVar("P", bound=Settings)
 A = TypeVar("A")
+
+Reads = Mapping[str, Sequence[Path | str]]
+"""By shard, all that decides its files beside the stage and its settings: files of inputs, and words for the rest."""
+
+NO_READS: Reads = MappingProxyType({})
 
 
 class Progress(NamedTuple):
@@ -56,12 +65,14 @@ def fsync_path(path: Path) -> None:
 
 
 class _Marker(BaseModel):
-    """Written when a shard is finished: its files and counts."""
+    """Written when a shard is finished: its files, counts, key, and whether it was taken over."""
 
     model_config = ConfigDict(extra="forbid")
 
-    files: list[str]
+    files: list[FileEntry]
     counts: Counts
+    key: Digest | None
+    taken: bool
 
 
 @dataclass
@@ -73,8 +84,11 @@ class Shard:
 
     folder: Path
     name: str
+    key: Digest | None = None
     counts: Counts = field(default_factory=Counts)
+    taken: bool = False
     _files: list[str] = field(default_factory=list[str])
+    _described: dict[str, FileEntry] = field(default_factory=dict[str, FileEntry])
 
     def file(self, name: str) -> Path:
         """Where to write the file that will be published as `name` (relative to the dataset)."""
@@ -86,6 +100,17 @@ class Shard:
     def scratch(self, name: str) -> Path:
         """Where to write a file that later shards read as `workspace.scratch / name`; it is kept but not published."""
         return self.file(f"{SCRATCH}/{SHARED}/{name}")
+
+    def take(self, folder: Path, entry: FileEntry) -> None:
+        """Publishes a file of the dataset in `folder` here too, unread: a hard link, or a copy where there are none."""
+        path = self.file(entry.path)
+        try:
+            path.hardlink_to(folder / entry.path)
+        except FileNotFoundError:
+            raise
+        except OSError:
+            shutil.copyfile(folder / entry.path, path)
+        self._described[entry.path] = entry
 
     def _temporary(self, name: str) -> Path:
         return self.folder / SCRATCH / f"{self.name}.{os.getpid()}" / name
@@ -110,9 +135,19 @@ class Shard:
         marker = self.folder / MARKERS / f"{self.name}.json"
         marker.parent.mkdir(exist_ok=True)
         draft = marker.with_suffix(".tmp")
-        draft.write_text(_Marker(files=self._files, counts=self.counts).model_dump_json())
+        published = [name for name in self._files if not name.startswith(f"{SCRATCH}/")]
+        files = [self._described.get(name) or describe_file(self.folder, name) for name in published]
+        draft.write_text(_Marker(files=files, counts=self.counts, key=self.key, taken=self.taken).model_dump_json())
         fsync_path(draft)
         draft.replace(marker)
+
+
+class _Offer(NamedTuple):
+    """A shard of an earlier dataset: where it lies, its files, its counts."""
+
+    folder: Path
+    files: tuple[FileEntry, ...]
+    counts: Counts
 
 
 @dataclass
@@ -127,6 +162,8 @@ class Workspace(Generic[P]):
         earlier: Published datasets of the same stage, newest first: a stage may take content-keyed results from them.
         report: Called with progress every now and then.
         llm: How to reach a language model; None where no endpoint is set up.
+        version: Of the stage.
+        takes_over: Whether shards of `earlier` datasets with the same key are taken as they are.
     """
 
     stage: str
@@ -137,6 +174,8 @@ class Workspace(Generic[P]):
     earlier: tuple[Dataset, ...] = ()
     report: Callable[[Progress], None] = lambda progress: None
     llm: LlmAccess | None = None
+    version: int = 0
+    takes_over: bool = True
 
     def dataset(self, name: str) -> Dataset:
         """The input dataset `name`."""
@@ -171,48 +210,123 @@ class Workspace(Generic[P]):
     def counts(self) -> Counts:
         """Sum of the finished shards' counts."""
         total = Counts()
-        for path in sorted((self.folder / MARKERS).glob("*.json")):
-            total.add(_Marker.model_validate_json(path.read_bytes()).counts)
+        for marker in self._markers().values():
+            total.add(marker.counts)
         return total
 
-    def pending(self, names: list[str]) -> Iterator[Shard]:
-        """The shards among `names` that are not finished, in order; reports progress after each."""
+    def taken(self) -> int:
+        """How many of the finished shards were taken over from earlier datasets."""
+        return sum(marker.taken for marker in self._markers().values())
+
+    def offered(self) -> dict[str, ShardEntry]:
+        """The finished shards that a later build may take over."""
+        return {
+            name: ShardEntry(key=marker.key, files=tuple(file.path for file in marker.files), counts=marker.counts)
+            for name, marker in self._markers().items()
+            if marker.key
+        }
+
+    def described(self) -> dict[str, FileEntry]:
+        """The finished shards' files."""
+        return {file.path: file for marker in self._markers().values() for file in marker.files}
+
+    def _markers(self) -> dict[str, _Marker]:
+        paths = sorted((self.folder / MARKERS).glob("*.json"))
+        return {path.stem: _Marker.model_validate_json(path.read_bytes()) for path in paths}
+
+    def pending(
+        self,
+        names: list[str],
+        reads: Reads = NO_READS,
+        recount: Callable[[Counts], Counts] = lambda counts: counts,
+    ) -> Iterator[Shard]:
+        """The shards among `names` that are neither finished nor taken over, in order; reports progress after each.
+
+        Args:
+            names: All shards.
+            reads: A shard named here is taken over from an earlier dataset that has one with the same key.
+            recount: The counts of a shard that is taken over, from those it was made with.
+        """
         done = self.finished()
         for place, name in enumerate(names):
-            if name not in done:
-                yield Shard(self.folder, name)
+            if name not in done and not self._take_over(name, reads, recount):
+                yield Shard(self.folder, name, self._shard_key(name, reads))
             self.report(Progress(self.stage, place + 1, len(names), name))
 
-    def map_shards(self, work: Callable[[Shard, A], None], shards: Mapping[str, A]) -> None:
+    def _shard_key(self, name: str, reads: Reads) -> Digest | None:
+        if name not in reads:
+            return None
+        parts = [part if isinstance(part, str) else self._hashes[part] for part in reads[name]]
+        text = json.dumps(
+            [self.stage, self.version, self.settings.model_dump(mode="json"), name, parts], sort_keys=True
+        )
+        return Digest(hashlib.sha256(text.encode()).hexdigest())
+
+    @cached_property
+    def _hashes(self) -> dict[Path, str]:
+        datasets = [item for item in self.inputs.values() if isinstance(item, Dataset)]
+        return {dataset.path(file.path): file.sha256 for dataset in datasets for file in dataset.manifest.files}
+
+    @cached_property
+    def _offers(self) -> dict[Digest, _Offer]:
+        """What earlier datasets offer, by key; of several the newest's."""
+        offers: dict[Digest, _Offer] = {}
+        for dataset in reversed(self.earlier):
+            files = {file.path: file for file in dataset.manifest.files}
+            for entry in dataset.manifest.shards.values():
+                offers[entry.key] = _Offer(dataset.folder, tuple(files[path] for path in entry.files), entry.counts)
+        return offers
+
+    def _take_over(self, name: str, reads: Reads, recount: Callable[[Counts], Counts]) -> bool:
+        key = self._shard_key(name, reads)
+        if key is None or not self.takes_over or key not in self._offers:
+            return False
+        offer = self._offers[key]
+        try:
+            with Shard(self.folder, name, key, recount(offer.counts), taken=True) as shard:
+                for file in offer.files:
+                    shard.take(offer.folder, file)
+        except FileNotFoundError:  # it was collected since
+            return False
+        return True
+
+    def map_shards(self, work: Callable[[Shard, A], None], shards: Mapping[str, A], reads: Reads = NO_READS) -> None:
         """Runs `work(shard, argument)` for every unfinished shard, in worker processes when there are several.
 
         Args:
             work: Importable by name (it travels to other processes); writes through the shard it gets.
             shards: Argument by shard name.
+            reads: A shard named here is taken over from an earlier dataset that has one with the same key.
 
         Raises:
             StageFailed: A worker process died (killed, out of memory). Errors raised by `work` pass unchanged.
         """
-        done = self.finished() & set(shards)
-        waiting = {name: argument for name, argument in shards.items() if name not in done}
+        finished = self.finished()
+        waiting = {
+            name: _Waiting(argument, self._shard_key(name, reads))
+            for name, argument in shards.items()
+            if name not in finished and not self._take_over(name, reads, lambda counts: counts)
+        }
+        done = len(shards) - len(waiting)
         if not waiting:
             return
         if min(self.processes, len(waiting)) == 1:
-            for count, (name, argument) in enumerate(waiting.items(), len(done) + 1):
-                _run_shard(work, self.folder, name, argument)
+            for count, (name, (argument, key)) in enumerate(waiting.items(), done + 1):
+                _run_shard(work, Shard(self.folder, name, key), argument)
                 self.report(Progress(self.stage, count, len(shards), name))
             return
-        self._map_in_processes(work, waiting, len(done), len(shards))
+        self._map_in_processes(work, waiting, done, len(shards))
 
     def _map_in_processes(
-        self, work: Callable[[Shard, A], None], waiting: Mapping[str, A], done: int, total: int
+        self, work: Callable[[Shard, A], None], waiting: "Mapping[str, _Waiting[A]]", done: int, total: int
     ) -> None:
         context = multiprocessing.get_context("spawn")  # direct children: they die with this process
         with ProcessPoolExecutor(
             min(self.processes, len(waiting)), mp_context=context, initializer=_die_with_parent, initargs=(os.getpid(),)
         ) as pool:
             running: dict[Future[None], str] = {
-                pool.submit(_run_shard, work, self.folder, name, argument): name for name, argument in waiting.items()
+                pool.submit(_run_shard, work, Shard(self.folder, name, key), argument): name
+                for name, (argument, key) in waiting.items()
             }
             try:
                 while running:
@@ -233,6 +347,13 @@ class Workspace(Generic[P]):
                     future.cancel()
 
 
+class _Waiting(NamedTuple, Generic[A]):
+    """A shard to be made: its argument and key."""
+
+    argument: A
+    key: Digest | None
+
+
 def _die_with_parent(parent: int) -> None:
     """Asks the kernel to kill this process when its parent ends, so that kill -9 of a build leaves no writer behind."""
     pr_set_pdeathsig = 1
@@ -241,8 +362,10 @@ def _die_with_parent(parent: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _run_shard(work: Callable[[Shard, A], None], folder: Path, name: str, argument: A) -> None:
+def _run_shard(work: Callable[[Shard, A], None], shard: Shard, argument: A) -> None:
     start = time.perf_counter()
-    with Shard(folder, name) as shard:
+    with shard:
         work(shard, argument)
-    log.info("shard %s of %s: %.1f s, %s", name, folder.parent.name, time.perf_counter() - start, shard.counts)
+    log.info(
+        "shard %s of %s: %.1f s, %s", shard.name, shard.folder.parent.name, time.perf_counter() - start, shard.counts
+    )

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from schemas.errors import BadInput, StageFailed, StoreError
+from schemas.manifest import Manifest
 from schemas.settings import Resources, Settings
 from tasks.store.stage import Stage, stage
 from tasks.store.store import Request, Store
@@ -145,6 +146,44 @@ def test_rows_that_do_not_conform_are_refused(store: Store) -> None:
 
     with pytest.raises(BadInput, match="table qrels: columns"):
         store.build(Request(stage("topics", version=3, settings=Settings)(wrong), Settings(), {}))
+
+
+def test_a_shard_whose_inputs_are_the_same_is_taken_over_unread(store: Store, tmp_path: Path) -> None:
+    """Of three input files, each read by a shard of its own, one changes."""
+    executed: list[str] = []
+
+    def numbers(work: Workspace[Squares]) -> None:
+        for shard in work.pending([f"{n:05d}" for n in range(3)]):
+            with shard:
+                shard.file(f"{shard.name}.txt").write_text(str(work.settings.flavour == f"other {shard.name}"))
+
+    def again(work: Workspace[Squares]) -> None:
+        reads = {f"{n:05d}": [work.dataset("numbers").path(f"{n:05d}.txt")] for n in range(3)}
+        for shard in work.pending([*reads, "all"], reads):
+            with shard:
+                executed.append(shard.name)
+                shard.counts.kept = 1
+                content = "".join(path.read_text() for path in reads.get(shard.name, []))
+                shard.file(f"{shard.name}.txt").write_text(content)
+
+    def build(where: Store, flavour: str, version: int = 1, force: bool = False) -> Manifest:
+        made = where.build(Request(stage("papers", version=1, settings=Squares)(numbers), Squares(flavour=flavour), {}))
+        executed.clear()
+        request = Request(stage("topics", version=version, settings=Squares)(again), Squares(), {"numbers": made.ref})
+        return where.open(where.build(request, force=force).ref).manifest
+
+    first = build(store, "plain")
+    assert executed == ["00000", "00001", "00002", "all"]
+    second = build(store, "other 00001")
+    assert executed == ["00001", "all"]
+    assert (second.shards_taken, second.counts.kept) == (2, 4)
+    linked = [(store.folder(ref) / "00002.txt").stat().st_ino for ref in (first.ref, second.ref)]
+    assert linked[0] == linked[1]
+    assert build(Store(tmp_path / "fresh"), "other 00001").digest == second.digest
+    assert (store.folder(second.ref) / "00001.txt").read_text() == "True"
+    for changed in ({"force": True}, {"version": 2}):
+        build(store, "other 00001", **changed)
+        assert len(executed) == 4
 
 
 @pytest.fixture
