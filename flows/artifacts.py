@@ -8,7 +8,7 @@ import re
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 
 from flows.pipeline import Pipeline, Slots
-from flows.tables import Labels, Row, Task, count_rows, lineage_rows, people_rows, score_rows
+from flows.tables import Labels, Row, Task, count_rows, lineage_rows, people_rows, score_rows, tree_rows
 from tasks.store.editions import Editions
 
 
@@ -38,6 +38,15 @@ def leave_scores(pipeline: Pipeline, built: Slots, task: Task, labels: Labels = 
         people_rows(score_rows(pipeline.store, built, task, labels), task),
         key=artifact_key(task, labels, pipeline.edition),
         description=f"{task} on edition {pipeline.edition}, {labels} labels: mean over topics (95 % interval)",
+    )
+
+
+def leave_trees(pipeline: Pipeline, built: Slots) -> None:
+    """Leaves the scores of the trees that were built."""
+    create_table_artifact(
+        tree_rows(pipeline.store, built),
+        key=artifact_key("organization", pipeline.edition),
+        description=f"organization on edition {pipeline.edition}: mean over topics with a mind-map",
     )
 
 

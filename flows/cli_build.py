@@ -40,7 +40,7 @@ def build(
     """
     machine = machine or Machine()
     files = open_files(machine, release)
-    with _pipeline(machine, edition or files["papers"].release, control, new=True) as pipeline:
+    with open_pipeline(machine, edition or files["papers"].release, control, new=True) as pipeline:
         built = pipeline.build_corpus(settings, files)
     _show_counts(pipeline, built, json)
 
@@ -71,7 +71,7 @@ def index(
         encoder=encoder,
         ann=ann,
     )
-    with _pipeline(machine or Machine(), edition, control) as pipeline:
+    with open_pipeline(machine or Machine(), edition, control) as pipeline:
         built = pipeline.build_indexes(settings)
     _show_counts(pipeline, built, json)
 
@@ -127,7 +127,7 @@ def report(
         json: Print where it is as JSON.
     """
     control = StageControl(force=("report",) if force else ())
-    with _pipeline(machine or Machine(), edition, control) as pipeline:
+    with open_pipeline(machine or Machine(), edition, control) as pipeline:
         built = pipeline.write_report()
     folder = pipeline.store.folder(built["report"])
     if to:
@@ -147,7 +147,7 @@ def _run_systems(
     machine: Machine,
     json: bool,
 ) -> None:
-    with _pipeline(machine, edition, control) as pipeline:
+    with open_pipeline(machine, edition, control) as pipeline:
         built = pipeline.run_systems(settings)
     labels: tuple[tables.Labels, ...] = ("graded",) if task == "discovery" else ("graded", "influential")
     found = {label: tables.score_rows(pipeline.store, built, task, label) for label in labels}
@@ -159,7 +159,7 @@ def _run_systems(
 
 
 @contextmanager
-def _pipeline(
+def open_pipeline(
     machine: Machine, edition: str | None, control: StageControl, *, new: bool = False
 ) -> Generator[Pipeline]:
     """The pipeline of an edition, executing here and showing what it does."""

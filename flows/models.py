@@ -45,9 +45,7 @@ def model_access(root: Path, budget: BudgetSettings | None = None) -> LlmAccess 
         return LlmAccess(LlmSettings.model_validate(settings), SecretStr(key) if key else None)
     except ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_input=False))
-        raise UsageError(
-            f"the environment (ARENA_LLM_...) sets up no usable endpoint: {wrong}"
-        ) from None
+        raise UsageError(f"the environment (ARENA_LLM_...) sets up no usable endpoint: {wrong}") from None
 
 
 def choose_model(root: Path, model: str | None) -> ModelName:

@@ -6,6 +6,7 @@ What belongs here: the walk from step to step, the same with and without a serve
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from flows import plan
@@ -21,11 +22,13 @@ from schemas.settings import (
     CorpusSettings,
     EncoderSettings,
     IndexSettings,
+    OrganizationSettings,
     Resources,
     RetrieverName,
     RunSettings,
     StageControl,
 )
+from tasks.corpus.mindmap_files import open_maps
 from tasks.release.mirror import list_releases, open_release
 from tasks.reports.report import ReportSettings
 from tasks.store.editions import Editions
@@ -93,16 +96,30 @@ class Pipeline:
         engines = [self._engine(name, settings) for name in settings.retrievers]
         return self.walk(plan.plan_runs(settings, engines, lambda: choose_model(self.store.root, settings.model)))
 
-    def write_report(self) -> Slots:
-        """Writes the report on every scored run of the edition."""
+    def organize(self, settings: OrganizationSettings, maps: Path | None = None) -> Slots:
+        """Makes trees of the edition's topics with mind-maps, and scores them.
+
+        Args:
+            settings: Which builders, of which references.
+            maps: A file of transcribed mind-maps; None: those that the edition has.
+        """
+        from flows import plan_organization  # needs the extra `organize`
+
         edition = Editions(self.store).load(self.edition)
-        tags = [
-            slot.removeprefix("run/")
-            for slot in edition.slots
-            if slot.startswith("run/") and slot.replace("run/", "scores/", 1) in edition.slots
-        ]
+        steps = plan_organization.plan_maps(open_maps(maps, edition.release)) if maps else []
+        slot = f"embeddings/{settings.field}"
+        found = self._parameters("embeddings", settings.field)["encoder"] if slot in edition.slots else None
+        encoder = EncoderSettings.model_validate(found) if found else None
+        steps += plan_organization.plan_organization(
+            settings, encoder, lambda: choose_model(self.store.root, settings.model)
+        )
+        return self.walk(steps)
+
+    def write_report(self) -> Slots:
+        """Writes the report on everything of the edition that was scored."""
+        edition = Editions(self.store).load(self.edition)
         settings = ReportSettings(title=f"Edition {self.edition}", release=edition.release, edition=self.edition)
-        return self.walk(plan.plan_report(settings, tags))
+        return self.walk(plan.plan_report(settings, edition.slots))
 
     def walk(self, steps: Sequence[Step], release: str | None = None) -> Slots:
         """Executes steps in order and records each finished slot.
@@ -194,4 +211,6 @@ def remedy(slot: str) -> str:
         return f"run: arena index --field {name} --ann hnsw"
     if stage in ("bm25", "embeddings"):
         return f"run: arena index --field {name}"
+    if stage == "mindmaps":
+        return "run: arena run organization --maps FILE"
     return "run: arena run discovery" if stage in ("run", "scores") else "run: arena build"

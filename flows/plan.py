@@ -4,7 +4,7 @@ What belongs here: steps as data. What does not: executing them (`pipeline`), Pr
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from schemas.errors import ReleaseError
@@ -152,7 +152,7 @@ def run_tag(baseline: str, engine: Engine, settings: RunSettings, model: ModelNa
     if settings.cutoff != 100:
         tag += f"@{settings.cutoff}"
     if engine.encoder and engine.encoder.model != EncoderSettings().model:
-        tag += f"+{_short_name(engine.encoder.model)}"
+        tag += f"+{short_name(engine.encoder.model)}"
     if engine.ann:
         tag += f"+{engine.ann}"
     if model:
@@ -196,10 +196,18 @@ def plan_runs(settings: RunSettings, engines: Sequence[Engine], choose_model: Ca
     ]
 
 
-def plan_report(settings: ReportSettings, tags: Sequence[str]) -> list[Step]:
-    """The report on the runs `tags`, all of which have scores."""
-    inputs = {f"{kind}:{tag}": f"{kind}/{tag}" for tag in tags for kind in ("run", "scores")}
-    return [Step("report", report, settings, _same("topics", "statistics") | inputs)]
+REPORTED = {"run": "scores", "trees": "tree_scores"}
+"""What a report shows, by the first word of the slot, once there are scores of it."""
+
+
+def plan_report(settings: ReportSettings, slots: Collection[str]) -> list[Step]:
+    """The report on everything among an edition's slots that has scores."""
+    inputs = _same("topics", "statistics") | (_same("mindmaps") if "mindmaps" in slots else {})
+    for kind, scored in REPORTED.items():
+        for slot in sorted(slot for slot in slots if slot.startswith(f"{kind}/")):
+            if (scores_slot := slot.replace(kind, scored, 1)) in slots:
+                inputs |= {slot.replace("/", ":", 1): slot, scores_slot.replace("/", ":", 1): scores_slot}
+    return [Step("report", report, settings, inputs)]
 
 
 def _same(*names: str) -> dict[str, str]:
@@ -211,6 +219,7 @@ def _indexed_inputs(field: DocumentField) -> dict[str, str]:
     return _same("documents", "full_texts") if field == "text" else _same("documents")
 
 
-def _short_name(model: str) -> str:
+def short_name(model: str) -> str:
+    """An encoder in the name of a run: `minilm`."""
     name = model.rstrip("/").rpartition("/")[2]
     return _SHORT_NAMES.get(name) or re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")

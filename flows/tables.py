@@ -10,6 +10,7 @@ from typing import Literal
 import polars as pl
 
 from schemas.manifest import Ref
+from schemas.tables.tree_scores import distance_measure
 from tasks.metrics.ranking.evaluation import Labels
 from tasks.reports.sections.retrieval import DISCOVERY, SELECTION
 from tasks.store.store import Store
@@ -63,6 +64,32 @@ def _score_row(store: Store, ref: Ref, task: Task, labels: Labels) -> Row:
         mean, low, high = (rows[measure][name] for name in ("mean", "low", "high"))
         shown |= {measure: mean, f"{measure}_low": low, f"{measure}_high": high}
     return shown
+
+
+TREE_MEASURES: Mapping[str, str] = {
+    "hsr": "HSR",
+    "her": "HER",
+    "her_fallback": "HER (rules)",
+    "nodes": "nodes",
+    "gold_nodes": "gold nodes",
+}
+"""Measures of built trees, with the names that people know them by."""
+
+
+def tree_rows(store: Store, slots: Mapping[str, Ref]) -> list[Row]:
+    """Means over topics of every `tree_scores/` slot; a measure that nobody asked for is not there."""
+    return [_tree_row(store, ref) for slot, ref in slots.items() if slot.startswith("tree_scores/")]
+
+
+def _tree_row(store: Store, ref: Ref) -> Row:
+    dataset = store.open(ref)
+    summaries = pl.read_parquet(dataset.files("tree_summaries"))
+    rows = {row["measure"]: row for row in summaries.iter_rows(named=True)}
+    measures = dict(TREE_MEASURES) | {distance_measure(dataset.manifest.parameters["threshold"]): "TSD"}
+    first = next(iter(rows.values()), {"tag": "(no topic has a mind-map)", "topics": 0, "covered": 0})
+    return {"system": first["tag"], "topics": first["topics"], "covered": first["covered"]} | {
+        label: rows[measure]["mean"] for measure, label in measures.items() if measure in rows
+    }
 
 
 def people_rows(scores: Sequence[Row], task: Task) -> list[Row]:

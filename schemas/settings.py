@@ -103,6 +103,33 @@ class RunSettings(Settings):
     seed: int = Field(default=42, description="Seed of everything random: bootstrap resampling, splits.")
 
 
+class OrganizationSettings(Settings):
+    """Which builders make mind-maps, of which references, and how their trees are scored."""
+
+    builders: tuple[BaselineName, ...] = Field(
+        default=("clustering", "clustering_collapse", "themes", "single"), description="Who makes the trees."
+    )
+    oracle: bool = Field(default=True, description="Make trees of the surveys' own references.")
+    runs: tuple[str, ...] = Field(
+        default=(), description="Tags of the edition's runs: make trees of what these systems found, too."
+    )
+    field: DocumentField = Field(default="abstract", description="Which embeddings describe the references.")
+    depth: int = Field(default=100, ge=1, description="How many documents of a run are taken, from the top.")
+    encoder: str = Field(
+        default="paraphrase-MiniLM-L6-v2",
+        description="Sentence encoder of headings; 'all-MiniLM-L6-v2' is found offline too.",
+    )
+    threshold: float = Field(default=0.8, ge=-1, le=1, description="Headings more similar than this match.")
+    entities: Literal["rules", "flair"] = Field(
+        default="rules", description="Who finds entities: FLAIR, or spelling rules (then the measure is her_fallback)."
+    )
+    model: str | None = Field(
+        default=None, description="Language model of the builders that ask one; empty: the machine's ARENA_LLM_MODEL."
+    )
+    limit_topics: int | None = Field(default=None, ge=1, description="Development only: the first topics by id.")
+    seed: int = Field(default=42, description="Of the choice of examples and of the bootstrap.")
+
+
 class StageControl(Settings):
     """Which part of a flow executes; never part of a key."""
 

@@ -18,7 +18,7 @@ from schemas.topic import Topic
 from tasks.llm.asker import Asker
 from tasks.organization.examples import Example
 
-Need = Literal["references", "vectors", "examples"]
+Need = Literal["references", "vectors", "examples", "outline"]
 
 
 class References(NamedTuple):
@@ -46,6 +46,7 @@ class Material(NamedTuple):
         examples: Mind-maps of other surveys, for builders that need them.
         seed: For builders that draw something.
         asker: Who asks a language model on the topic's behalf.
+        outline: What a run wrote in Markdown, for builders that need it; None: the run wrote none for this topic.
     """
 
     topic: Topic
@@ -53,6 +54,7 @@ class Material(NamedTuple):
     examples: tuple[Example, ...]
     seed: int
     asker: Asker | None = None
+    outline: str | None = None
 
     @property
     def model(self) -> Asker:
@@ -102,7 +104,8 @@ def builder(
         name: Lower-case word, unique.
         description: One sentence: what it does.
         needs: `references`: it makes a tree of references and has nothing to say without; `vectors`: it reads their
-            embeddings; `examples`: it reads mind-maps of other surveys.
+            embeddings; `examples`: it reads mind-maps of other surveys; `outline`: it reads what a run of the same name
+            wrote while it searched.
         version: Raised whenever its results can change.
         asks: Whether it asks a language model; its material then has an asker.
 

@@ -20,7 +20,7 @@ from schemas.llm import LlmAccess, ModelName
 from schemas.manifest import Counts
 from schemas.mindmap import Shape, Tree, dump_tree, load_tree, tree_shape
 from schemas.settings import Settings
-from schemas.tables.runs import OUTCOMES
+from schemas.tables.runs import OUTCOMES, OUTLINES
 from schemas.tables.trees import TREES
 from schemas.topic import Topic
 from tasks.llm.asker import Asker, in_threads, open_door, write_calls
@@ -30,6 +30,7 @@ from tasks.organization.examples import Example, choose_examples
 from tasks.organization.library import ReferenceLibrary
 from tasks.stats.systems import NOTE_LENGTH
 from tasks.stats.topics import evaluated_topics, read_qrels
+from tasks.store.dataset import Dataset
 from tasks.store.parquet import write_table
 from tasks.store.stage import stage
 from tasks.store.workspace import Shard, Workspace
@@ -67,6 +68,25 @@ class _Inputs(NamedTuple):
     references: Mapping[int, Sequence[int]]
     library: ReferenceLibrary
     pool: Sequence[Example]
+    outlines: Mapping[int, str]
+
+
+def _outlines(work: Workspace[OrganizeSettings], topics: Sequence[Topic]) -> dict[int, str]:
+    """What a run wrote, by topic."""
+    files = _run_over(work, topics).files(OUTLINES.name)
+    return dict(pl.read_parquet(files).select("topic_id", "outline").iter_rows()) if files else {}
+
+
+def _run_over(work: Workspace[OrganizeSettings], topics: Sequence[Topic]) -> Dataset:
+    """The run, which must have been made for all the topics."""
+    run = work.dataset("run")
+    answered = set(run.table(OUTCOMES.name, ["topic_id"])["topic_id"].to_pylist())
+    if lacking := [topic.topic_id for topic in topics if topic.topic_id not in answered]:
+        raise StageFailed(
+            f"stage organize: the run was not made for {len(lacking)} of {len(topics)} topics (first: {lacking[0]}); "
+            "take a run over all topics, or limit both to the same ones"
+        )
+    return run
 
 
 class _Answer(NamedTuple):
@@ -127,7 +147,7 @@ def _builder(work: Workspace[OrganizeSettings]) -> Builder:
         needs = "asks a model; name one" if found.asks else "asks no model; name none"
         raise UsageError(f"builder {found.name} {needs}")
     needed = {"topics", "mindmaps", "documents"}
-    needed |= {"run"} if settings.references == "run" else set()
+    needed |= {"run"} if settings.references == "run" or "outline" in found.needs else set()
     needed |= {"embeddings"} if "vectors" in found.needs else set()
     if lacking := needed - set(work.inputs):
         raise StageFailed(f"stage organize: {settings.tag} lacks {', '.join(sorted(lacking))}; build that first")
@@ -143,7 +163,8 @@ def _open(work: Workspace[OrganizeSettings], made_by: Builder, topics: Sequence[
     ids = {corpus_id for of_topic in references.values() for corpus_id in of_topic}
     pool = [Example(*row) for row in maps.select(Example._fields).iter_rows()] if "examples" in made_by.needs else []
     library = ReferenceLibrary(work.dataset("documents"), embeddings, ids)
-    return _Inputs(work.settings, made_by, references, library, pool)
+    outlines = _outlines(work, topics) if "outline" in made_by.needs else {}
+    return _Inputs(work.settings, made_by, references, library, pool, outlines)
 
 
 def _of_qrels(work: Workspace[OrganizeSettings]) -> dict[int, list[int]]:
@@ -153,13 +174,7 @@ def _of_qrels(work: Workspace[OrganizeSettings]) -> dict[int, list[int]]:
 
 def _of_run(work: Workspace[OrganizeSettings], topics: Sequence[Topic]) -> dict[int, list[int]]:
     """A run's first documents by topic, best first."""
-    run = work.dataset("run")
-    answered = set(run.table(OUTCOMES.name, ["topic_id"])["topic_id"].to_pylist())
-    if lacking := [topic.topic_id for topic in topics if topic.topic_id not in answered]:
-        raise StageFailed(
-            f"stage organize: the run was not made for {len(lacking)} of {len(topics)} topics (first: {lacking[0]}); "
-            "take a run over all topics, or limit both to the same ones"
-        )
+    run = _run_over(work, topics)
     rows = pl.read_parquet(run.files(), columns=["topic_id", "corpus_id", "rank"])
     rows = rows.filter(pl.col("rank") <= work.settings.depth).sort("topic_id", "rank")
     return dict(rows.group_by("topic_id").agg("corpus_id").iter_rows())
@@ -189,7 +204,8 @@ def _answer(topic: Topic, inputs: _Inputs, door: BlockingDoor | None) -> _Answer
         return _Answer(fixed | _row("empty", "the run has no document that can be read"), unread)
     examples = choose_examples(inputs.pool, topic, settings.seed, settings.examples)
     asker = Asker(door, "organize", settings.model, str(topic.topic_id)) if door and settings.model else None
-    material = Material(topic, references, examples, settings.seed, asker)
+    outline = inputs.outlines.get(topic.topic_id)
+    material = Material(topic, references, examples, settings.seed, asker, outline)
     return _Answer(fixed | organize_topic(inputs.builder, material), unread, asker)
 
 

@@ -1,0 +1,145 @@
+"""Commands on mind-maps: building and scoring trees of an edition, scoring trees and headings in files.
+
+What belongs here: options and printing. What does not: the walk (`pipeline`), measures (`tasks`).
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from flows import tables
+from flows.cli_build import FLAT, open_pipeline
+from flows.machine import Machine
+from flows.terminal import show_json, show_rows
+from schemas.errors import UsageError
+from schemas.mindmap import Tree
+from schemas.settings import EncoderSettings, OrganizationSettings, StageControl
+from schemas.tables.tree_scores import distance_measure
+
+HEADING_MEASURES = ("hsr", "her", "her_fallback", "gold_nodes", "nodes")
+
+
+def organization(
+    *,
+    edition: str | None = None,
+    maps: Path | None = None,
+    settings: Annotated[OrganizationSettings, FLAT] = OrganizationSettings(),
+    control: Annotated[StageControl, FLAT] = StageControl(),
+    machine: Annotated[Machine | None, FLAT] = None,
+    json: bool = False,
+) -> None:
+    """Make mind-maps of an edition's topics, and score them against those of the surveys' authors.
+
+    Args:
+        edition: Its name; may be left out when there is only one.
+        maps: JSON lines of transcribed mind-maps; left out: those that the edition has.
+        json: Print the scores as JSON.
+    """
+    with open_pipeline(machine or Machine(), edition, control) as pipeline:
+        built = pipeline.organize(settings, maps)
+    found = tables.tree_rows(pipeline.store, built)
+    if json:
+        show_json({"edition": pipeline.edition, "scores": found, "datasets": tables.slot_refs(built)})
+    else:
+        show_rows(found, f"organization, edition {pipeline.edition}: mean over topics with a mind-map")
+
+
+def tree(
+    *,
+    gold: Path,
+    pred: Path,
+    encoder: str = "paraphrase-MiniLM-L6-v2",
+    threshold: float = 0.8,
+    entities: Annotated[str, Parameter(help="rules or flair")] = "rules",
+    svg: Path | None = None,
+    json: bool = False,
+) -> None:
+    """Score trees against gold mind-maps: tree distances, node counts, heading recalls.
+
+    Args:
+        gold: One JSON tree, or JSON lines `{"file" or "corpusid" or ...: name, "tree": tree}`.
+        pred: Likewise; a gold tree without counterpart is scored as not built.
+        encoder: Sentence encoder of headings; all-MiniLM-L6-v2 is found offline.
+        threshold: Headings more similar than this match in the tree semantic distance.
+        entities: Who finds entities.
+        svg: Folder to draw each pair into, matched headings marked.
+        json: Print per-tree values and their means as JSON.
+    """
+    rows = _score(gold, pred, encoder, threshold, entities, svg)
+    if json:
+        show_json({"encoder": encoder, "threshold": threshold, "trees": rows, "mean": _mean(rows)})
+        return
+    shown = [*rows, _mean(rows)] if len(rows) > 1 else rows
+    distances = [name for name in rows[0] if name.startswith("tsd_") and name != "tsd_normalised"]
+    others = [name for name in rows[0] if name not in (*distances, "built")]
+    chosen = distance_measure(threshold)
+    main: list[tables.Row] = [{name: row[name] for name in [*others, chosen] if name in row} for row in shown]
+    show_rows(main, f"{pred.name} against {gold.name}: headings compared by {encoder}, matching above {threshold:g}")
+    by_threshold: list[tables.Row] = [{name: row[name] for name in ["name", *distances]} for row in shown[-1:]]
+    show_rows(by_threshold, "tree semantic distance by threshold")
+
+
+def headings(
+    *,
+    gold: Path,
+    pred: Path,
+    encoder: str = "paraphrase-MiniLM-L6-v2",
+    entities: Annotated[str, Parameter(help="rules or flair")] = "rules",
+    json: bool = False,
+) -> None:
+    """Score the headings of trees: heading soft recall and heading entity recall.
+
+    Args:
+        gold: As for `arena score tree`.
+        pred: Likewise.
+        encoder: Sentence encoder of headings; all-MiniLM-L6-v2 is found offline.
+        entities: Who finds entities.
+        json: Print per-tree values and their means as JSON.
+    """
+    scored = _score(gold, pred, encoder, 0.8, entities, None)
+    rows: list[tables.Row] = [
+        {name: row[name] for name in ("name", *HEADING_MEASURES) if name in row} for row in scored
+    ]
+    if json:
+        show_json({"encoder": encoder, "trees": rows, "mean": _mean(rows)})
+        return
+    show_rows([*rows, _mean(rows)] if len(rows) > 1 else rows, f"{pred.name} against {gold.name}, {encoder}")
+
+
+def _score(gold: Path, pred: Path, encoder: str, threshold: float, entities: str, svg: Path | None) -> list[tables.Row]:
+    from pydantic import TypeAdapter
+
+    from tasks.index.encoder import Encoder
+    from tasks.reports.treedrawing import draw_trees
+    from tasks.stats.labels import LabelVectors
+    from tasks.stats.tree_files import read_trees
+    from tasks.stats.tree_scores import TreeScorer, TreeScoreSettings
+
+    golden, built = read_trees(gold), read_trees(pred)
+    if not golden.trees.keys() & built.trees.keys():
+        raise UsageError(
+            f"no tree of {pred} has the name of one of {gold} (of {pred.name}: {', '.join(sorted(built.trees)[:3])}...)"
+        )
+    chosen = {"encoder": EncoderSettings(model=encoder, max_tokens=128), "threshold": threshold, "entities": entities}
+    rule = TypeAdapter(TreeScoreSettings).validate_python(chosen)
+    scorer = TreeScorer(LabelVectors(Encoder(rule.encoder).encode), rule)
+    rows: list[tables.Row] = []
+    for number, (name, tree) in enumerate(golden.trees.items()):
+        other: Tree | None = built.trees.get(name)
+        scored = scorer.score(tree, other)
+        rows.append({"name": name, "built": "no" if other is None else "yes", **scored.values})
+        if svg and other:
+            svg.mkdir(parents=True, exist_ok=True)
+            met = {row["label"]: row["match"] for row in scored.matches if row["side"] == "gold"}
+            (svg / f"{number:05d}.svg").write_text(draw_trees(tree, other, met))
+    return rows
+
+
+def _mean(rows: list[tables.Row]) -> tables.Row:
+    """Means over the rows that have a value."""
+    means: tables.Row = {"name": "mean"}
+    for name in list(rows[0])[1:]:
+        values = [value for row in rows if isinstance(value := row[name], int | float)]
+        means[name] = sum(values) / len(values) if values else None
+    return means

@@ -1,0 +1,84 @@
+"""Mind-maps in files that people bring, for scoring one file against another.
+
+What belongs here: reading them, and which tree belongs to which. What does not: measures (`tasks.metrics`).
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import orjson
+
+from schemas.errors import BadInput
+from schemas.mindmap import Tree, load_any
+
+NAMES = ("topic_id", "file", "corpusid", "corpus_id", "survey_title", "id")
+"""Members by which a line's tree is named; the first that is there counts."""
+
+LONE = "tree"
+"""Name of the tree of a file that holds just one."""
+
+
+class TreeFile(NamedTuple):
+    """Trees by name, and how many lines hold none (`"tree": null`)."""
+
+    trees: Mapping[str, Tree]
+    without: int
+
+
+def read_trees(path: Path) -> TreeFile:
+    """Canonical trees of a file.
+
+    Args:
+        path: One JSON document that is a tree, or JSON lines `{name: ..., "tree": tree or null}` with one of `NAMES`; a
+            tree has any form that `schemas.mindmap.load_any` takes.
+
+    Raises:
+        BadInput: It cannot be read, a line has no name, a name stands twice, a tree is none, or there is none.
+    """
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read ({error.strerror})") from error
+    try:
+        whole = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return _lines(path, text)
+    if isinstance(whole, dict) and "tree" in whole:
+        return _lines(path, text)
+    return TreeFile({LONE: _tree(whole, str(path))}, 0)
+
+
+def _lines(path: Path, text: bytes) -> TreeFile:
+    trees: dict[str, Tree] = {}
+    without = 0
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        where = f"{path}, line {number}"
+        try:
+            record = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            raise BadInput(f"{where}: neither a JSON tree nor JSON lines ({error})") from error
+        if not isinstance(record, dict) or "tree" not in record:
+            raise BadInput(f"{where}: must be an object with a member 'tree'")
+        members = cast("dict[str, Any]", record)
+        name = next((str(members[key]) for key in NAMES if members.get(key) is not None), None)
+        if name is None:
+            raise BadInput(f"{where}: must name its tree by one of {', '.join(NAMES)}")
+        if name in trees:
+            raise BadInput(f"{where}: {name} has a tree already")
+        if members["tree"] is None:
+            without += 1
+        else:
+            trees[name] = _tree(members["tree"], where)
+    if not trees:
+        raise BadInput(f"{path}: it holds no tree")
+    return TreeFile(trees, without)
+
+
+def _tree(value: object, where: str) -> Tree:
+    try:
+        return load_any(value)
+    except BadInput as error:
+        raise BadInput(f"{where}: {error}") from error
