@@ -1,0 +1,170 @@
+"""Queries of a search benchmark, what an engine returns for one, and when two results are the same paper.
+
+What belongs here: records, scales and names. What does not: reading files of queries, engines, judging (`tasks`).
+"""
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from pydantic import Field
+
+from schemas.identifiers import Field as DocumentField
+from schemas.llm import ModelName
+from schemas.settings import Settings
+
+LEVELS = 6
+"""Levels of relevance that a judge chooses from: 0 to 5."""
+
+REPORTED = 20
+"""A level times this is the reported score, 0 to 100."""
+
+HIGH = 4
+"""Smallest level that counts as a high score: 80 reported."""
+
+CUTOFFS = (1, 5, 10, 20)
+
+KNOWN_DIMENSIONS: Mapping[str, frozenset[str]] = {
+    "query_type": frozenset(
+        {
+            "Natural Language Queries",
+            "How To",
+            "Specific methodologies/techniques",
+            "Major concepts/theories",
+            "Highly technical terminology",
+        }
+    ),
+    "length": frozenset({"Few words", "Sentence", "Multi-sentence"}),
+    "problem_framing": frozenset({"Problem to solve", "Comparison to make", "Technique to learn", "Gap to identify"}),
+    "specificity_level": frozenset({"Very specific", "Focused", "Broad"}),
+    "research_stage": frozenset(
+        {
+            "Seeking comparisons",
+            "Implementation focused",
+            "Literature review",
+            "Looking for gaps",
+            "Starting research",
+        }
+    ),
+}
+"""Dimensions and values that the benchmark's own table lists; others are kept, counted and warned about."""
+
+
+class SearchQuery(NamedTuple):
+    """A query of a test set.
+
+    Attributes:
+        query_key: `<test set>/<key in its file>`: the key alone is not unique.
+        test_set: Name of the file without its ending.
+        text: What is sent to an engine.
+        dimensions: Values by dimension, as the file has them.
+    """
+
+    query_key: str
+    test_set: str
+    text: str
+    dimensions: Mapping[str, str]
+
+
+class Found(NamedTuple):
+    """A paper that a search engine returned.
+
+    Attributes:
+        title: As the engine gives it; plain text.
+        abstract: Empty where the engine has none.
+        id: What identifies the paper, best kind first: `doi:...`, `arxiv:...`, `corpusid:...`, `openalex:...`, or the
+            engine's own id; empty where there is none.
+        url: Where a person can read it; empty where there is none.
+        score: The engine's own; None where it gives only an order.
+    """
+
+    title: str
+    abstract: str = ""
+    id: str = ""
+    url: str = ""
+    score: float | None = None
+
+
+class EngineSettings(Settings):
+    """Which engine answers, and how deep."""
+
+    engine: str = Field(pattern=r"^[a-z][a-z0-9_]*$", description="Name of the registered engine.")
+    engine_version: int = Field(ge=1, description="Of the registered engine: a changed one gives other results.")
+    source: str = Field(default="", description="Address of a `url` engine; empty for the others.")
+    field: DocumentField | None = Field(default=None, description="Which index an edition's engine searches.")
+    depth: int = Field(default=20, ge=1, le=1000, description="Papers asked for per query.")
+    limit_queries: int | None = Field(default=None, ge=1, description="Development only: the first of each test set.")
+    snapshot: str = Field(default="", description="Any word; another one asks live services again.")
+    tag: str = Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.@+-]*$", description="Name of the engine in results.")
+
+
+class JudgeSettings(Settings):
+    """Who judges what the engines returned."""
+
+    judge: str = Field(pattern=r"^[a-z][a-z0-9_]*$", description="Name of the registered judge.")
+    judge_version: int = Field(ge=1, description="Of the registered judge: a changed one judges anew.")
+    model: ModelName
+    engines: tuple[str, ...] = Field(
+        min_length=1,
+        description="Tags of the engines whose results are pooled. Where they write a paper differently, the first "
+        "one's text is judged: added engines stand last, and nothing is judged twice.",
+    )
+    depth: int = Field(default=20, ge=1, le=1000, description="Places of each list that are judged.")
+    attempts: int = Field(default=1, ge=1, le=20, description="Times that every paper is judged.")
+    seed: int = Field(default=42, description="Of the order in which papers are judged.")
+    tag: str = Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.@+-]*$", description="Name of the judge in results.")
+
+
+_DOI = re.compile(r"10\.\d{4,9}/\S+")
+_ARXIV = re.compile(r"(?:[a-z-]+(?:\.[a-z]{2})?/\d{7}|\d{4}\.\d{4,5})(?:v\d+)?", re.IGNORECASE)
+_PREFIXES = ("doi", "arxiv", "corpusid", "s2", "openalex")
+
+
+def paper_id(kind: str, value: str) -> str:
+    """An identifier in one spelling: `doi:10...`, `arxiv:2401.00001` without version; a DOI of arXiv is an arXiv id."""
+    value = value.strip().lower()
+    if kind == "doi":
+        value = re.sub(r"^(?:https?://(?:dx\.)?doi\.org/|doi:)", "", value)
+        if value.startswith("10.48550/arxiv."):
+            kind, value = "arxiv", value.removeprefix("10.48550/arxiv.")
+    if kind == "arxiv":
+        value = re.sub(r"v\d+$", "", value.removeprefix("arxiv:"))
+    return f"{kind}:{value}" if value else ""
+
+
+def plain_title(title: str) -> str:
+    """A title as it is compared: letters and digits of any script, lower case, one blank between words."""
+    folded = unicodedata.normalize("NFKC", title).casefold()
+    return " ".join("".join(c if c.isalnum() else " " for c in folded).split())
+
+
+def document_key(found: Found) -> str:
+    """What names a result in its list: an identifier, else one read from the address, else the title's digest."""
+    kind, colon, value = found.id.partition(":")
+    if colon and kind.lower() in _PREFIXES:
+        return paper_id(kind.lower(), value)
+    for text in (found.id.strip(), _address_id(found.url)):
+        if _DOI.fullmatch(text) or text.lower().startswith(("https://doi.org/", "http://doi.org/")):
+            return paper_id("doi", text)
+        if _ARXIV.fullmatch(text):
+            return paper_id("arxiv", text)
+    if title := plain_title(found.title):
+        return "title:" + hashlib.sha256(title.encode()).hexdigest()[:24]
+    return f"id:{found.id or found.url}"
+
+
+def _address_id(url: str) -> str:
+    """The identifier in an address of doi.org or arxiv.org; empty where there is none."""
+    try:
+        parts = urlsplit(url.strip())
+    except ValueError:
+        return ""
+    host, path = (parts.hostname or "").removeprefix("www."), unquote(parts.path).strip("/")
+    if host in ("doi.org", "dx.doi.org"):
+        return path
+    if host in ("arxiv.org", "export.arxiv.org") and path.startswith(("abs/", "pdf/")):
+        return path[4:].removesuffix(".pdf")
+    return ""

@@ -1,0 +1,1 @@
+"""Search engines that are judged, one file each, behind one protocol."""
