@@ -3,6 +3,7 @@
 What belongs here: which queries it takes, and its filter. What does not: the index (`tasks.index.dense`), the encoder.
 """
 
+import threading
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,6 +14,15 @@ from tasks.index.dense import DenseIndex
 from tasks.index.encoder import Encoder
 from tasks.retrieval.backoff import require_depth, to_hits, trace_of
 from tasks.retrieval.retriever import Allowed, Catalogue, Found, Query, Trace, Vector, Verdicts, WeightedTerms
+
+
+class _Kept(threading.local):
+    """What a thread's last search has judged: threads work on different topics, and must not see each other's rule."""
+
+    catalogue: Catalogue | None = None
+    rows: NDArray[np.intp]
+    allowed: Allowed | None = None
+    verdicts: Verdicts
 
 
 class DenseRetriever:
@@ -36,8 +46,7 @@ class DenseRetriever:
             )
         self._index = index
         self._encoder = encoder
-        self._rows_of: tuple[Catalogue, NDArray[np.intp]] | None = None
-        self._verdicts_of: tuple[Allowed, Verdicts] | None = None
+        self._kept = _Kept()
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors of texts as queries, `(n, dim) float32`."""
@@ -80,9 +89,10 @@ class DenseRetriever:
         return Found(to_hits(ranked.ids, ranked.scores, k), trace)
 
     def _judge(self, allowed: Allowed) -> Verdicts:
-        """The rule applied to every document of the index; kept for the next query of the same topic."""
-        if self._rows_of is None or self._rows_of[0] is not allowed.catalogue:
-            self._rows_of = allowed.catalogue, allowed.catalogue.rows(self._index.ids)
-        if self._verdicts_of is None or self._verdicts_of[0] is not allowed:
-            self._verdicts_of = allowed, allowed.judge(self._rows_of[1])
-        return self._verdicts_of[1]
+        """The rule applied to every document of the index; kept for the thread's next query of the same topic."""
+        kept = self._kept
+        if kept.catalogue is not allowed.catalogue:
+            kept.catalogue, kept.rows = allowed.catalogue, allowed.catalogue.rows(self._index.ids)
+        if kept.allowed is not allowed:
+            kept.allowed, kept.verdicts = allowed, allowed.judge(kept.rows)
+        return kept.verdicts

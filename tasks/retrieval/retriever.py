@@ -4,7 +4,7 @@ What belongs here: the protocol, the kinds of query, the catalogue of documents 
 What does not: engines (`bm25`, `dense`, `hybrid`), the desk.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import NamedTuple, Protocol
@@ -77,24 +77,33 @@ class Verdicts(NamedTuple):
 class Allowed:
     """The documents that a topic may see: no surveys, published strictly before the horizon, not the topic itself.
 
-    Source: spec a.2-a.4; section 5 of the ResearchArena paper.
+    Attributes:
+        catalogue: What is known of every document.
+        topic_id: The topic.
+        horizon: The day before which a document must be published.
+        only: `(n_docs,) bool`: documents where it is False are as if they were not in the corpus; None: all are.
+
+    Source: section 5 of the ResearchArena paper.
     """
 
     catalogue: Catalogue
     topic_id: int
     horizon: date
+    only: NDArray[np.bool_] | None = None
 
     @classmethod
-    def of(cls, catalogue: Catalogue, topic: Topic) -> "Allowed":
-        """The rule for one topic."""
-        return cls(catalogue, topic.topic_id, topic.horizon)
+    def of(cls, catalogue: Catalogue, topic: Topic, only: Collection[int] | None = None) -> "Allowed":
+        """The rule for one topic; with `only`, just these documents can be found."""
+        mask = None if only is None else np.isin(catalogue.ids, np.fromiter(only, np.int64))
+        return cls(catalogue, topic.topic_id, topic.horizon, mask)
 
     def judge(self, rows: NDArray[np.intp]) -> Verdicts:
         """Applies the rule to catalogue positions `(n,)`."""
-        itself = self.catalogue.ids[rows] == self.topic_id
-        survey = self.catalogue.surveys[rows] & ~itself
-        late = (self.catalogue.days[rows] >= (self.horizon - date(1970, 1, 1)).days) & ~itself & ~survey
-        return Verdicts(~(itself | survey | late), itself, survey, late)
+        there = np.ones(len(rows), np.bool_) if self.only is None else self.only[rows]
+        itself = (self.catalogue.ids[rows] == self.topic_id) & there
+        survey = self.catalogue.surveys[rows] & ~itself & there
+        late = (self.catalogue.days[rows] >= (self.horizon - date(1970, 1, 1)).days) & ~itself & ~survey & there
+        return Verdicts(there & ~(itself | survey | late), itself, survey, late)
 
 
 class Trace(NamedTuple):

@@ -3,7 +3,7 @@
 What belongs here: opening datasets for searching. What does not: building indexes (`tasks.index`), the desk itself.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from schemas.settings import Resources, RetrieverName
@@ -36,9 +36,9 @@ class Library:
     catalogue: Catalogue
     reader: DocumentReader
 
-    def desk(self, topic: Topic) -> ResearchDesk:
-        """A desk for one topic, with nothing searched yet."""
-        return ResearchDesk(topic, self.engines, self.primary, Allowed.of(self.catalogue, topic), self.reader)
+    def desk(self, topic: Topic, only: Collection[int] | None = None) -> ResearchDesk:
+        """A desk for one topic, with nothing searched yet; with `only`, just these documents can be found."""
+        return ResearchDesk(topic, self.engines, self.primary, Allowed.of(self.catalogue, topic, only), self.reader)
 
 
 def open_library(retriever: RetrieverName, datasets: Mapping[str, Dataset], resources: Resources) -> Library:

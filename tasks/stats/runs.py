@@ -4,7 +4,7 @@ What belongs here: shards of topics, tables. What does not: what makes an answer
 (`library`), any system (`tasks/baselines`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import nullcontext
 from functools import lru_cache
 from pathlib import Path
@@ -22,7 +22,7 @@ from tasks.llm.blocking import BlockingDoor
 from tasks.retrieval.system import Kit, System, find_baseline
 from tasks.stats.library import PARTS, Library, open_library
 from tasks.stats.systems import Answer, SystemSettings, answer_topic
-from tasks.stats.topics import evaluated_topics
+from tasks.stats.topics import evaluated_topics, read_qrels
 from tasks.store.dataset import Dataset
 from tasks.store.parquet import write_table
 from tasks.store.stage import stage
@@ -44,6 +44,7 @@ class _Group(NamedTuple):
     topics: tuple[Topic, ...]
     settings: SystemSettings
     folders: Folders
+    relevant: Mapping[int, Collection[int]] | None
 
 
 @stage("run", version=1, settings=SystemSettings)
@@ -67,8 +68,9 @@ def run(work: Workspace[SystemSettings]) -> None:
     folders = tuple((name, work.dataset(name).folder) for name in sorted(work.inputs) if name != "topics")
     rows = evaluated_topics(work.dataset("topics"), settings.limit_topics)
     topics = [Topic(*row) for row in rows.select("topic_id", "title", "horizon").iter_rows()]
+    relevant = read_qrels(work.dataset("topics")) if settings.references == "oracle" else None
     groups = {
-        f"{number:05d}": _Group(tuple(topics[start : start + SHARD_TOPICS]), settings, folders)
+        f"{number:05d}": _Group(tuple(topics[start : start + SHARD_TOPICS]), settings, folders, relevant)
         for number, start in enumerate(range(0, max(len(topics), 1), SHARD_TOPICS))
     }
     if "embeddings" not in work.inputs and settings.model is None:
@@ -123,7 +125,7 @@ def _write_group(
     shard: Shard, group: _Group, library: Library, door: BlockingDoor | None = None, access: LlmAccess | None = None
 ) -> None:
     settings = group.settings
-    answered = in_threads(lambda topic: _answer(topic, settings, library, door), group.topics, access if door else None)
+    answered = in_threads(lambda topic: _answer(topic, group, library, door), group.topics, access if door else None)
     hits = [row for topic, answer, _ in answered for row in _run_rows(topic, answer, settings.tag)]
     searches = [search._asdict() for _, _, kit in answered for search in kit.desk.searches]
     outcomes = [
@@ -146,11 +148,11 @@ def _write_group(
         _count(shard, answer)
 
 
-def _answer(
-    topic: Topic, settings: SystemSettings, library: Library, door: BlockingDoor | None
-) -> tuple[Topic, Answer, Kit]:
+def _answer(topic: Topic, group: _Group, library: Library, door: BlockingDoor | None) -> tuple[Topic, Answer, Kit]:
+    settings = group.settings
+    only = None if group.relevant is None else group.relevant.get(topic.topic_id, ())
     asker = Asker(door, "run", settings.model, str(topic.topic_id)) if door and settings.model else None
-    kit = Kit(library.desk(topic), settings.cutoff, settings.seed, asker)
+    kit = Kit(library.desk(topic, only), settings.cutoff, settings.seed, asker)
     return topic, answer_topic(_system(settings), topic, kit), kit
 
 

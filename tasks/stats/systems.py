@@ -8,7 +8,7 @@ import logging
 import math
 from collections.abc import Sequence
 from itertools import groupby
-from typing import NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from pydantic import Field
@@ -37,6 +37,9 @@ class SystemSettings(Settings):
     cutoff: int = Field(default=100, ge=1, le=10_000, description="Rank depth of the run.")
     limit_topics: int | None = Field(default=None, ge=1, description="Development only: the first topics by id.")
     seed: int = Field(default=42, description="For systems that draw something.")
+    references: Literal["corpus", "oracle"] = Field(
+        default="corpus", description="Search all documents, or the survey's own references alone (to organise them)."
+    )
     model: ModelName | None = Field(default=None, description="Which model the baseline asks; empty: none.")
     tag: str = Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.@+-]*$", description="Name of the run.")
 
