@@ -268,6 +268,9 @@ class LlmSettings(Settings):
     token_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"  # noqa: S105
     cache: Path | None = Field(default=None, description="SQLite file of replies and spending; empty: memory only.")
     replay: Path | None = Field(default=None, description="Sealed replay file: answer from it alone, ask nobody.")
+    batch: bool = Field(
+        default=False, description="Stages of the corpus ask through the batch service: cheaper, within a day."
+    )
     concurrency: int = Field(default=32, ge=1, le=512, description="Calls under way at once.")
     rate: RateSettings = RateSettings()
     retry: RetrySettings = RetrySettings()

@@ -16,6 +16,7 @@ SURVEYS = declare(
             Column("selector", pa.string(), "Which selector decided"),
             Column("model", pa.string(), "Model that was asked", nullable=True),
             Column("prompt_id", pa.string(), "Prompt that was used, with its version", nullable=True),
+            Column("outcome", pa.string(), "`ok`; of a model also `failed` or `refused`: no verdict, not accepted"),
         ),
         key=("corpus_id",),
         order=("corpus_id",),

@@ -6,16 +6,20 @@ particular selector (a file each in `selectors`), the stage that runs it (`surve
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from schemas.errors import BadInput
+from schemas.llm import CallOutcome, LlmAccess, ModelName
 from schemas.registry import Registry
+from tasks.llm.asker import Asker
+from tasks.llm.blocking import BlockingDoor
 from tasks.store.dataset import Dataset
 
 Word = Literal["substring", "whole_word"]
@@ -41,12 +45,42 @@ class Candidate(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """A selector's decision on one candidate; `model` and `prompt_id` say who was asked what, where a model was."""
+    """A selector's decision on one candidate; `model` and `prompt_id` say who was asked what, where a model was.
+
+    `outcome` other than `ok`: the model gave no usable verdict, which counts as a no.
+    """
 
     accepted: bool
     reason: str
     model: str | None = None
     prompt_id: str | None = None
+    outcome: CallOutcome = "ok"
+
+
+class SurveyAnswer(BaseModel):
+    """A verdict as a model answers it."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    reason: str
+    survey: bool
+
+
+@dataclass
+class Asking:
+    """What a selector that asks a model is given.
+
+    Attributes:
+        door: Where questions go.
+        model: Which model is asked.
+        access: How many questions may be under way, and whether they go through the batch service.
+        askers: Everyone who asked so far, in the order of the candidates.
+    """
+
+    door: BlockingDoor
+    model: ModelName
+    access: LlmAccess
+    askers: list[Asker] = field(default_factory=list[Asker])
 
 
 class SurveySelector(Protocol):
@@ -57,8 +91,21 @@ class SurveySelector(Protocol):
         """Short name under which it is registered, for example `rules`."""
         ...
 
-    def select(self, candidates: Sequence[Candidate]) -> list[Verdict]:
-        """One verdict per candidate, in their order; a verdict never depends on the rest of the batch."""
+    @property
+    def asks(self) -> bool:
+        """Whether it asks a model."""
+        ...
+
+    def select(self, candidates: Sequence[Candidate], asking: Asking | None = None) -> list[Verdict]:
+        """One verdict per candidate, in their order; a verdict never depends on the rest of the batch.
+
+        Args:
+            candidates: Any number.
+            asking: The way to a model, for a selector that asks one.
+
+        Raises:
+            UsageError: It asks a model, and there is no way to one.
+        """
         ...
 
 
@@ -112,7 +159,13 @@ class SelectorScore(NamedTuple):
     confusions: tuple[Confusion, ...]
 
 
-def score_selector(labels: Path, papers: Dataset, selector: SurveySelector, word: Word = "substring") -> SelectorScore:
+def score_selector(
+    labels: Path,
+    papers: Dataset,
+    selector: SurveySelector,
+    word: Word = "substring",
+    asking: Asking | None = None,
+) -> SelectorScore:
     """Compares title filter and selector with human labels.
 
     Args:
@@ -120,6 +173,7 @@ def score_selector(labels: Path, papers: Dataset, selector: SurveySelector, word
         papers: Where titles and abstracts are taken from.
         selector: Who decides.
         word: The title filter.
+        asking: The way to a model, for a selector that asks one.
 
     Raises:
         BadInput: The labels cannot be read, or none of them belongs to a paper of the dataset.
@@ -132,7 +186,7 @@ def score_selector(labels: Path, papers: Dataset, selector: SurveySelector, word
             f"labels {labels}: none of {len(wanted)} is for a paper of {papers.ref.stage}/{papers.ref.key}; "
             "score against the edition that they were made for"
         )
-    verdicts = selector.select([found[i] for i in decided])
+    verdicts = selector.select([found[i] for i in decided], asking)
     accepted = {
         i: verdict.accepted and re.search(TITLE_PATTERNS[word], found[i].title) is not None
         for i, verdict in zip(decided, verdicts, strict=True)

@@ -6,16 +6,20 @@ Scale: titles and abstracts stream through DuckDB once; only candidates (a few i
 spills, and they are judged and written batch by batch.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 
 import pyarrow as pa
 from pydantic import Field
 
+from schemas.errors import UsageError
+from schemas.llm import ModelName
 from schemas.manifest import Counts
 from schemas.settings import Settings
 from schemas.tables.surveys import SURVEYS
 from tasks.corpus.engine import budget_of, connect, tables
-from tasks.corpus.selector import TITLE_PATTERNS, Candidate, SurveySelector, Word, find_selector
+from tasks.corpus.selector import TITLE_PATTERNS, Asking, Candidate, SurveySelector, Word, find_selector
+from tasks.llm.asker import open_door, write_calls
 from tasks.store.parquet import write_table
 from tasks.store.stage import stage
 from tasks.store.workspace import Workspace
@@ -30,34 +34,61 @@ class SurveySettings(Settings):
 
     word: Word = Field(default="substring", description="How a title must contain 'survey' to be a candidate.")
     selector: str = Field(default="rules", description="Who decides whether a candidate is a survey.")
+    model: ModelName | None = Field(default=None, description="Model that is asked, by a selector that asks one.")
 
 
-@stage("surveys", version=1, settings=SurveySettings)
+@stage("surveys", version=2, settings=SurveySettings)
 def surveys(work: Workspace[SurveySettings]) -> None:
-    """One row per candidate, accepted or not, with the reason.
+    """One row per candidate, accepted or not, with the reason; of a model also side table `calls`.
+
+    A candidate without a usable verdict is not accepted, and counted as failed. A cap that is reached ends the stage: a
+    corpus of which a part was never judged is none, and every reply so far is kept for the next attempt.
 
     Raises:
-        UsageError: No selector has the name.
+        UsageError: No selector has the name, or it asks a model and none is named, or the other way round.
+        OverBudget: The cap leaves too little to judge every candidate.
 
     Source: spec e.2, steps 1 and 2; section 3.1 of the ResearchArena paper.
     """
-    selector = find_selector(work.settings.selector)
+    settings = work.settings
+    selector = find_selector(settings.selector)
+    if selector.asks != (settings.model is not None):
+        needs = "asks a model; name one" if selector.asks else "asks no model; name none"
+        raise UsageError(f"survey selector {settings.selector} {needs}")
     read = sum(file.rows or 0 for file in work.dataset("papers").manifest.files)
     for shard in work.pending(["part-00000"]):
-        with shard, connect(budget_of(work), shard.name) as db:
+        with shard, _open(work) as asking, connect(budget_of(work), shard.name) as db:
             work.dataset("papers").relation(db).create_view("papers")
-            found = tables(db.sql(CANDIDATES, params={"pattern": TITLE_PATTERNS[work.settings.word]}))
-            judged = _judged(found, selector, shard.counts)
+            found = tables(db.sql(CANDIDATES, params={"pattern": TITLE_PATTERNS[settings.word]}))
+            judged = _judged(found, selector, asking, shard.counts)
             candidates = write_table(shard.file("part-00000.parquet"), SURVEYS, judged)
             shard.counts.add(Counts(read=read, dropped={"title": read - candidates}))
+            if asking:
+                write_calls(shard.file("calls-00000.parquet"), asking.askers)
 
 
-def _judged(found: Iterator[pa.Table], selector: SurveySelector, counts: Counts) -> Iterator[pa.Table]:
+@contextmanager
+def _open(work: Workspace[SurveySettings]) -> Generator[Asking | None]:
+    """The way to the model of the settings; None where they name none."""
+    model = work.settings.model
+    if model is None:
+        yield None
+        return
+    with open_door(work.llm, model) as door:
+        assert work.llm is not None
+        yield Asking(door, model, work.llm)
+
+
+def _judged(
+    found: Iterator[pa.Table], selector: SurveySelector, asking: Asking | None, counts: Counts
+) -> Iterator[pa.Table]:
     for rows in found:
         candidates = [Candidate(**row) for row in rows.to_pylist()]
-        verdicts = selector.select(candidates)
+        verdicts = selector.select(candidates, asking)
         accepted = sum(verdict.accepted for verdict in verdicts)
-        counts.add(Counts(kept=accepted, dropped={"rejected": len(verdicts) - accepted}))
+        failed = sum(verdict.outcome != "ok" for verdict in verdicts)
+        rejected = len(verdicts) - accepted - failed
+        counts.add(Counts(kept=accepted, failed=failed, dropped={"rejected": rejected}))
         judged = [
             {"corpus_id": candidate.corpus_id, "title": candidate.title, "selector": selector.name, **verdict._asdict()}
             for candidate, verdict in zip(candidates, verdicts, strict=True)

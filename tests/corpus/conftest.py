@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from schemas.identifiers import StageName
+from schemas.llm import LlmAccess
 from schemas.manifest import Ref
 from schemas.settings import Resources, Settings
 from schemas.table import Table
@@ -58,10 +59,18 @@ class Corpus:
         rows = [{"corpus_id": i, "title": "A survey", "accepted": i in ids} for i in (*ids, *rejected)]
         return self.given("surveys", {SURVEYS: rows})
 
-    def build(self, stage: AnyStage, settings: Settings | None = None, workers: int = 1, **inputs: Ref) -> Dataset:
+    def build(
+        self,
+        stage: AnyStage,
+        settings: Settings | None = None,
+        workers: int = 1,
+        llm: LlmAccess | None = None,
+        **inputs: Ref,
+    ) -> Dataset:
         """Builds a stage."""
         request = Request(stage, settings or stage.settings(), inputs)
-        return self.store.open(self.store.build(request, Resources(workers=workers, memory_gib=0.5)).ref)
+        resources = Resources(workers=workers, memory_gib=0.5)
+        return self.store.open(self.store.build(request, resources, llm=llm).ref)
 
 
 def _fill(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 from schemas.errors import BadInput, UsageError
 from schemas.tables.papers import PAPERS
 from tasks.corpus import selector
-from tasks.corpus.selector import Candidate, Verdict, find_selector, score_selector
+from tasks.corpus.selector import Asking, Candidate, Verdict, find_selector, score_selector
 from tasks.corpus.surveys import SurveySettings, surveys
 from tests.corpus.conftest import Corpus
 
@@ -106,8 +106,9 @@ class Oracle:
     """Accepts what has an abstract, as a selector with a model would: it says which and how it was asked."""
 
     name = "oracle"
+    asks = False
 
-    def select(self, candidates: Sequence[Candidate]) -> list[Verdict]:
+    def select(self, candidates: Sequence[Candidate], asking: Asking | None = None) -> list[Verdict]:
         return [Verdict(c.abstract is not None, f"saw {c.title}", "model-1", "prompt-2") for c in candidates]
 
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tasks.corpus.selector import Candidate, Verdict, survey_selector
+from tasks.corpus.selector import Asking, Candidate, Verdict, survey_selector
 
 
 class Cue(NamedTuple):
@@ -270,8 +270,9 @@ class RuleSelector:
     """Adds up the weights of the cues found; accepts when the sum is positive."""
 
     name = "rules"
+    asks = False
 
-    def select(self, candidates: Sequence[Candidate]) -> list[Verdict]:
+    def select(self, candidates: Sequence[Candidate], asking: Asking | None = None) -> list[Verdict]:
         """One verdict per candidate; the reason names the strongest cues of the side that won, and the sum."""
         return [_judge(candidate) for candidate in candidates]
 

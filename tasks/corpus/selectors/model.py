@@ -1,0 +1,65 @@
+"""The survey selector that asks a language model about each candidate's title and abstract.
+
+What belongs here: the question and what becomes of its answer. What does not: the interface (`selector`), calls
+(`tasks.llm`).
+"""
+
+from collections.abc import Sequence
+
+from schemas.errors import UsageError
+from schemas.llm import Parameters
+from tasks.corpus.selector import Asking, Candidate, SurveyAnswer, Verdict, survey_selector
+from tasks.llm.asker import Asker, in_threads
+from tasks.llm.prompt import load_prompt
+from tasks.llm.questions import Question, ask_by_batch
+
+STAGE, PROMPT = "surveys", "survey_verdict"
+PARAMETERS = Parameters(max_tokens=300)
+"""Temperature 0 and seed 42."""
+
+MAX_ABSTRACT = 6_000
+"""Characters of an abstract that are shown; longer ones are whole papers by mistake."""
+
+MAX_REASON = 300
+
+
+@survey_selector("model")
+class ModelSelector:
+    """Asks once a candidate; an answer that cannot be read, also when asked again, is a no.
+
+    The door keeps every reply by its content: only a candidate that is new or whose text changed costs anything.
+
+    Source: spec e.2, step 2; section 3.1 of the ResearchArena paper (GPT-4, temperature 0, seed 42).
+    """
+
+    name = "model"
+    asks = True
+
+    def select(self, candidates: Sequence[Candidate], asking: Asking | None = None) -> list[Verdict]:
+        """One verdict per candidate; the reason is the model's own, or why there is none."""
+        if asking is None:
+            raise UsageError("survey selector model asks a language model; name one, and set up an endpoint for it")
+        if asking.access.settings.batch:
+            requests = [_question(candidate).request(asking.model, STAGE) for candidate in candidates]
+            ask_by_batch(asking.door, asking.access, requests)
+
+        def judge(candidate: Candidate) -> tuple[Asker, Verdict]:
+            asker = Asker(asking.door, STAGE, asking.model, str(candidate.corpus_id))
+            return asker, _judge(candidate, asker, asking.model.model)
+
+        judged = in_threads(judge, candidates, asking.access)
+        asking.askers += [asker for asker, _ in judged]
+        return [verdict for _, verdict in judged]
+
+
+def _question(candidate: Candidate) -> Question[SurveyAnswer]:
+    values = {"title": candidate.title, "abstract": (candidate.abstract or "")[:MAX_ABSTRACT]}
+    return Question(PROMPT, values, SurveyAnswer, parameters=PARAMETERS)
+
+
+def _judge(candidate: Candidate, asker: Asker, model: str) -> Verdict:
+    reply = _question(candidate).ask(asker)
+    about = (model, load_prompt(PROMPT).ref.name, reply.outcome)
+    if reply.answer is None:
+        return Verdict(False, reply.reason[:MAX_REASON], *about)
+    return Verdict(reply.answer.survey, " ".join(reply.answer.reason.split())[:MAX_REASON], *about)

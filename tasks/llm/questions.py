@@ -1,0 +1,71 @@
+"""A question as data: asked by itself, or sent with many others through the endpoint's batch service beforehand.
+
+What belongs here: both ways to the same reply. What does not: waiting for batches (`batch`), calls (`door`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic
+
+from schemas.llm import AnswerT, Image, LlmAccess, ModelName, Parameters, Reply, Request
+from tasks.llm.asker import DETERMINISTIC, Asker
+from tasks.llm.blocking import BlockingDoor
+from tasks.llm.prompt import load_prompt
+
+
+@dataclass(frozen=True)
+class Question(Generic[AnswerT]):
+    """What `Asker.ask` is told: prompt, values, form of the answer, pictures, parameters."""
+
+    prompt: str
+    values: Mapping[str, Any]
+    answer: type[AnswerT]
+    images: tuple[Image, ...] = ()
+    parameters: Parameters = DETERMINISTIC
+
+    def ask(self, asker: Asker) -> Reply[AnswerT]:
+        """Asks it; a reply that a batch brought is taken from the door's cache."""
+        return asker.ask(self.prompt, self.values, self.answer, images=self.images, parameters=self.parameters)
+
+    def request(self, model: ModelName, stage: str) -> Request[AnswerT]:
+        """The request that `ask` makes."""
+        found = load_prompt(self.prompt)
+        return Request(
+            messages=found.render(self.values, self.images),
+            stage=stage,
+            prompt=found.ref,
+            answer=self.answer,
+            parameters=self.parameters,
+            model=model.model,
+        )
+
+
+def ask_by_batch(door: BlockingDoor, access: LlmAccess, requests: Sequence[Request[Any]], poll_s: float = 30.0) -> None:
+    """Has requests answered by the endpoint's batch service, at its lower price and within a day.
+
+    Replies go to the door's cache, where `Question.ask` finds them; what a batch did not answer is asked singly then.
+    Does nothing where every reply comes from a replay file. An interrupted wait goes on with the batches under way.
+
+    Args:
+        door: Whose cache and budget are used.
+        access: The endpoint's key.
+        requests: Any number.
+        poll_s: Seconds between two looks at a batch.
+
+    Raises:
+        BadInput: As `Door.ask`.
+        TransientError: The endpoint failed through all tries.
+    """
+    if door.door.replay:
+        return
+    from tasks.llm.batch import BatchClient  # cache and replay must do without the openai package
+    from tasks.llm.provider import OpenAiProvider
+
+    async def work() -> None:
+        provider = OpenAiProvider(door.door.settings, access.api_key)
+        try:
+            await BatchClient(door.door, provider, poll_s=poll_s).run(requests)
+        finally:
+            await provider.close()
+
+    door.run(work())
