@@ -17,6 +17,11 @@ QuestionId = NewType("QuestionId", str)
 PaperId = NewType("PaperId", str)
 """Lower-case UUID of a paper."""
 
+AnswerOutcome = Literal[
+    "answered", "empty", "failed", "refused", "over_budget", "turn_limit", "token_limit", "cost_limit"
+]
+"""How a system ended on a question. Limits: of turns, tokens or price for one question; `over_budget`: of the run."""
+
 TASK_TAGS = frozenset({"single", "multiple", "retrieval", "comprehensive"})
 ELEMENT_TAGS = frozenset({"text", "table", "image", "formula", "metadata"})
 EVALUATION_TAGS = frozenset({"subjective", "objective"})

@@ -1,0 +1,1 @@
+"""Systems that answer questions over papers, one file each."""

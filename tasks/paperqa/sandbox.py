@@ -1,0 +1,180 @@
+"""SQL from a model: databases that hold one scope and nothing else, and a process that answers from one of them.
+
+What belongs here: making those databases, the parent's end of the pipe, what an agent reads of a result. What does
+not: the limits inside the process (`sql_child`), which papers a question may see (`desk`).
+
+An interrupt does not stop DuckDB inside one function call (`list_sum(range(1000000000))` takes minutes and gigabytes),
+so queries run in a process of their own, whose memory the kernel bounds and which is killed when it is late.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import duckdb
+
+from schemas.paperqa import PaperId
+from tasks.store.dataset import Dataset
+
+TABLES = {
+    "papers": "part",
+    "sections": "sections",
+    "tables": "tables",
+    "figures": "figures",
+    "equations": "equations",
+    "bibliography": "references",
+}
+"""Tables that SQL sees, and the file prefixes that they are made from; `references` is a word of SQL."""
+
+SECONDS = 10.0
+"""Longest time for a query; half of it again until the process is killed."""
+
+MEGABYTES = 512
+MOST_SQL = 10_000
+"""Characters of a query."""
+
+KEPT_FILES = 8
+_CHILD = Path(__file__).with_name("sql_child.py")
+
+
+class SqlSandbox:
+    """One process that answers SELECTs from one read-only database file; a query that breaks it costs that query only.
+
+    Args:
+        file: The database; its name belongs to the sandbox, which removes it at the end.
+        seconds: Longest time for a query.
+        megabytes: Memory for DuckDB; the whole process may take four times as much.
+    """
+
+    def __init__(self, file: Path, seconds: float = SECONDS, megabytes: int = MEGABYTES) -> None:
+        self._file = file
+        self._seconds = seconds
+        self._megabytes = megabytes
+        self._process: subprocess.Popen[str] | None = None
+
+    def query(self, sql: str) -> dict[str, Any]:
+        """`columns`, `rows` (of text or None) and `more`; or `error`, one sentence that the model can act upon."""
+        if len(sql) > MOST_SQL:
+            return {"error": f"{len(sql)} characters: a query may have {MOST_SQL}"}
+        process = self._running()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        killer = threading.Timer(1.5 * self._seconds + 1, process.kill)
+        killer.start()
+        try:
+            process.stdin.write(json.dumps(sql) + "\n")
+            process.stdin.flush()
+            told = process.stdout.readline()
+        except BrokenPipeError:
+            told = ""
+        finally:
+            killer.cancel()
+        if told:
+            return json.loads(told)
+        self._stop()
+        return {"error": f"stopped: it took more than {self._seconds:g} s or too much memory; ask for less"}
+
+    def _running(self) -> subprocess.Popen[str]:
+        if self._process is None or self._process.poll() is not None:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", str(_CHILD), str(self._file), str(self._megabytes), str(self._seconds)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env={},
+                text=True,
+                encoding="utf-8",
+            )
+        return self._process
+
+    def _stop(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+    def close(self) -> None:
+        """Ends the process and gives up the file."""
+        self._stop()
+        self._file.unlink(missing_ok=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class ScopedDatabases:
+    """Database files by scope, made when first asked for; the latest few are kept. Safe for several threads.
+
+    A file holds the rows of its scope's papers and nothing else, so that no SQL, however clever, sees another paper.
+
+    Args:
+        papers: Dataset of stage `paperqa_store`.
+    """
+
+    def __init__(self, papers: Dataset) -> None:
+        self._papers = papers
+        self._folder = Path(tempfile.mkdtemp(prefix="arena-paperqa-"))
+        self._files: OrderedDict[frozenset[PaperId], Path] = OrderedDict()
+        self._lock = threading.Lock()
+        self._made = 0
+
+    def open(self, scope: Iterable[PaperId]) -> SqlSandbox:
+        """A sandbox over the papers of a scope."""
+        wanted = frozenset(scope)
+        with self._lock:
+            if wanted not in self._files:
+                self._files[wanted] = self._new_name()
+                _write_database(self._files[wanted], self._papers, wanted)
+            self._files.move_to_end(wanted)
+            own = self._new_name()
+            own.hardlink_to(self._files[wanted])
+            if len(self._files) > KEPT_FILES:
+                self._files.popitem(last=False)[1].unlink()
+        return SqlSandbox(own)
+
+    def _new_name(self) -> Path:
+        self._made += 1
+        return self._folder / f"{self._made}.duckdb"
+
+    def close(self) -> None:
+        """Removes the files."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _write_database(file: Path, papers: Dataset, scope: frozenset[PaperId]) -> None:
+    with duckdb.connect(str(file), config={"threads": 1}) as connection:
+        for name, prefix in TABLES.items():
+            rows = papers.relation(connection, prefix)
+            rows.create_view("source")
+            connection.execute(
+                f"CREATE TABLE {name} AS SELECT * FROM source WHERE paper_id IN (SELECT unnest($1::VARCHAR[]))",
+                [sorted(scope)],
+            )
+            connection.execute("DROP VIEW source")
+
+
+def show_result(result: dict[str, Any], most: int) -> str:
+    """What an agent reads: a line a row, or the error; cut at `most` characters, which it is told."""
+    if "error" in result:
+        return f"Error: {result['error']}"
+    if not result["rows"]:
+        return f"No rows. Columns: {', '.join(result['columns'])}"
+    lines = [" | ".join(result["columns"])]
+    lines += [" | ".join("NULL" if cell is None else " ".join(cell.split()) for cell in row) for row in result["rows"]]
+    text = "\n".join(lines)
+    if len(text) > most:
+        return f"{text[:most]}\n(cut: the result is longer)"
+    return text + (f"\n(more rows: only the first {len(result['rows'])} are shown)" if result["more"] else "")

@@ -1,0 +1,74 @@
+"""The process in which a model's SQL runs: alone with one database file, unable to open, write or keep anything else.
+
+What belongs here: limits, and one query after the other from standard input. What does not: the other end of the pipe
+(`sandbox`). Nothing of this project is imported: it is run as a file by an isolated interpreter.
+"""
+
+import json
+import resource
+import sys
+import threading
+
+import duckdb
+
+CONFIG = {
+    "access_mode": "READ_ONLY",
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "temp_directory": "",
+    "threads": "1",
+    "lock_configuration": "true",
+}
+MOST_ROWS, MOST_COLUMNS, MOST_CHARACTERS = 50, 50, 500
+"""Of an answer: rows, columns, characters of a cell."""
+
+
+def answer(connection: duckdb.DuckDBPyConnection, sql: str, seconds: float) -> dict[str, object]:
+    """Columns and rows of one SELECT, or why there are none."""
+    timer = threading.Timer(seconds, connection.interrupt)
+    timer.start()
+    try:
+        statements = connection.extract_statements(sql)
+        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+            kinds = ", ".join(str(statement.type).rpartition(".")[2] for statement in statements[:5]) or "nothing"
+            return {"error": f"one SELECT statement is allowed, not: {kinds}"}
+        return _select(connection, statements[0].query.strip().rstrip(";"))
+    except duckdb.InterruptException:
+        return {"error": f"stopped after {seconds:g} s; ask for less"}
+    except (duckdb.Error, MemoryError, RecursionError) as error:
+        return {"error": str(error).partition("\n\nPossible solutions")[0][:1000] or "out of memory"}
+    finally:
+        timer.cancel()
+
+
+def _select(connection: duckdb.DuckDBPyConnection, query: str) -> dict[str, object]:
+    # Rows and cells are cut before they leave DuckDB; that the query stands alone was checked by its parser.
+    cut = f"SELECT left(COLUMNS(*)::VARCHAR, {MOST_CHARACTERS + 1}) FROM (\n{query}\n) LIMIT {MOST_ROWS + 1}"
+    found = connection.execute(cut)
+    columns = [column[0] for column in found.description or ()]
+    if len(columns) > MOST_COLUMNS:
+        return {"error": f"{len(columns)} columns: at most {MOST_COLUMNS} are shown; name those you need"}
+    rows = [[_cell(value) for value in row] for row in found.fetchall()]
+    return {"columns": columns, "rows": rows[:MOST_ROWS], "more": len(rows) > MOST_ROWS}
+
+
+def _cell(value: str | None) -> str | None:
+    return value if value is None or len(value) <= MOST_CHARACTERS else f"{value[:MOST_CHARACTERS]}..."
+
+
+def main() -> None:
+    """Arguments: database file, megabytes of memory, seconds for a query."""
+    file, megabytes, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    most = 4 * megabytes * 2**20
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    with duckdb.connect(file, read_only=True, config={**CONFIG, "memory_limit": f"{megabytes}MB"}) as connection:
+        for line in sys.stdin:
+            print(json.dumps(answer(connection, json.loads(line), seconds)), flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()
