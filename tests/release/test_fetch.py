@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -303,15 +304,20 @@ with DatasetsApi(SecretStr(key), ApiSettings(url=url, interval_s=0), Path(folder
 def test_killed_at_any_moment_it_goes_on_at_the_next_byte(server: S2Server, tmp_path: Path) -> None:
     server.content[NEW]["papers"] = {f"part-{n}.gz": lines(n, 4_000_000) for n in range(3)}
     sizes = sum(len(data) for name, files in server.content[NEW].items() if name != "tldrs" for data in files.values())
-    moments = sorted(random.Random(5).sample(range(sizes), 4))
+    draw = random.Random(5)
+    moments = sorted(draw.sample(range(sizes), 4))
     processes: list[subprocess.Popen[bytes]] = []
 
-    def kill(total: int) -> None:
-        if moments and total >= moments[0]:
-            moments.pop(0)
-            processes[-1].send_signal(signal.SIGKILL)
+    one_at_a_time = threading.Lock()
 
-    server.on_bytes, server.piece_s = kill, 0.0005
+    def kill(total: int) -> None:
+        with one_at_a_time:
+            if moments and total >= moments[0]:
+                moments.pop(0)
+                time.sleep(draw.uniform(0, 0.01))
+                processes[-1].kill()
+
+    server.on_bytes, server.piece_s = kill, 0.001
     codes: list[int] = []
     while not codes or codes[-1]:
         assert len(codes) < 5, codes
