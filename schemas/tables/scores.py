@@ -35,6 +35,8 @@ SUMMARIES = declare(
             Column("low", pa.float64(), "Lower end of the 95 % bootstrap interval over topics", nullable=True),
             Column("high", pa.float64(), "Upper end", nullable=True),
             Column("mean_evaluated", pa.float64(), "Over the topics that have results", nullable=True),
+            Column("fallbacks", pa.int32(), "Topics for which something stood in for a failed model call"),
+            Column("mean_without_fallbacks", pa.float64(), "Over the other topics", nullable=True),
         ),
         key=("tag", "labels", "measure", "group"),
         order=("labels", "measure", "group"),

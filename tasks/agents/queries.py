@@ -6,10 +6,11 @@ any system (`tasks/baselines`).
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from schemas.errors import BadInput
 from schemas.identifiers import CorpusId
 from schemas.topic import Hit
+from tasks.agents.reading import Read, ask_for
 from tasks.llm.asker import Asker
 from tasks.retrieval.catalogue import Document
 
@@ -22,24 +23,19 @@ _MARKERS = re.compile(r"^(?:[-*•\s]+|\d+[.):]?(?=\s))*")
 _QUOTES = "\"'`“”„‘’«»"
 
 
-class Written(NamedTuple):
-    """A query, or why there is none."""
-
-    query: str
-    problem: str = ""
-
-
-def zero_shot_query(asker: Asker, title: str) -> Written:
-    """One query for a survey's title, by one call.
+def zero_shot_query(asker: Asker, title: str) -> Read[str]:
+    """One query for a survey's title.
 
     Source:
         ResearchArena (arXiv 2406.10291), baseline Zero-Shot.
     """
-    reply = asker.ask("zero_shot", {"title": title})
-    if reply.outcome != "ok":
-        return Written("", f"zero_shot: {reply.reason}")
-    query = clean_query(reply.text)
-    return Written(query, "" if query else "zero_shot: there is no query in the answer")
+    return ask_for(asker, "zero_shot", {"title": title}, _one_query)
+
+
+def _one_query(text: str) -> str:
+    if query := clean_query(text):
+        return query
+    raise BadInput("there is no query in the answer")
 
 
 def title_query(title: str) -> str:
@@ -49,10 +45,7 @@ def title_query(title: str) -> str:
 
 def clean_query(text: str) -> str:
     """A model's answer as one query: without code fences, quotation marks around it and a label, lines joined."""
-    line = " ".join(_FENCE.sub("", text).split())
-    while (bare := _LABEL.sub("", line.strip(_QUOTES + " "))) != line:
-        line = bare
-    return line
+    return _bare(_FENCE.sub("", text), _LABEL)
 
 
 def listed_queries(lines: Sequence[str], most: int) -> list[str]:
@@ -60,8 +53,16 @@ def listed_queries(lines: Sequence[str], most: int) -> list[str]:
 
     Deviates: a number loses its place only where it stands alone (`3 gulls`, `3. gulls`), so `3D maps` is kept whole.
     """
-    queries = (_MARKERS.sub("", " ".join(line.split())).strip(_QUOTES + " ") for line in lines)
+    queries = (_bare(line, _MARKERS) for line in lines)
     return list(dict.fromkeys(query for query in queries if query))[:most]
+
+
+def _bare(text: str, begin: re.Pattern[str]) -> str:
+    """One line without what `begin` matches and quotation marks around it, as often as there are any."""
+    line = " ".join(text.split())
+    while (bare := begin.sub("", line.strip(_QUOTES + " "))) != line:
+        line = bare
+    return line
 
 
 def passage(document: Document) -> str:

@@ -6,7 +6,7 @@ trees of outlines (`tasks/organization`).
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import Field
 
@@ -14,6 +14,7 @@ from schemas.errors import BadInput
 from schemas.llm import Parameters
 from schemas.settings import Settings
 from tasks.agents.queries import first_words, listed_queries, passage
+from tasks.agents.reading import ask_for
 from tasks.llm.asker import Asker
 from tasks.llm.prompt import Trusted
 from tasks.organization.outline import parse_outline
@@ -31,6 +32,8 @@ EVERYBODY = "Generalist: the basic facts of the subject, for readers who are new
 ANSWERS_SHOWN = 4
 HISTORY_WORDS, SNIPPET_WORDS, OUTLINE_WORDS = 2500, 1000, 5000
 ANSWER_TOKENS, OUTLINE_TOKENS = 500, 400
+
+T = TypeVar("T")
 
 Search = Callable[[str, int], Sequence[Document]]
 """The best documents for a query, at most as many as asked."""
@@ -117,13 +120,15 @@ class _Researcher:
         outline = self._outline([turn for talk in conversations for turn in talk])
         return Research(tuple(people), conversations, outline, tuple(self._problems))
 
-    def _ask(self, prompt: str, max_tokens: int = ANSWER_TOKENS, **values: object) -> str:
-        """The model's words; empty where it gave none."""
-        reply = self._asker.ask(prompt, {"title": self._title, **values}, parameters=Parameters(max_tokens=max_tokens))
-        if reply.outcome == "ok":
-            return reply.text
-        self._problems.append(f"{prompt}: {reply.reason}")
-        return ""
+    def _ask(
+        self, prompt: str, read: Callable[[str], T], max_tokens: int = ANSWER_TOKENS, **values: Any
+    ) -> T | None:
+        """What is read of the model's words; None, with the problem noted, where there is nothing to read."""
+        parameters = Parameters(max_tokens=max_tokens)
+        found, problem = ask_for(self._asker, prompt, {"title": self._title, **values}, read, parameters)
+        if problem:
+            self._problems.append(problem)
+        return found
 
     def _people(self) -> list[str]:
         number, related = self._settings.perspectives, self._settings.related
@@ -131,16 +136,14 @@ class _Researcher:
             return []
         found = self._search(self._title, related) if related else ()
         titles = [document.title for document in found if document.title]
-        told = self._ask("storm_personas", related_titles=titles, number=number)
-        people = _PERSON.findall(told)[:number]
-        if told and not people:
-            self._problems.append("storm_personas: there is no numbered list in the answer")
-        return people
+        people = self._ask("storm_personas", _read_people, related_titles=titles, number=number)
+        return (people or [])[:number]
 
     def _converse(self, person: str) -> Iterator[Turn]:
         turns: list[Turn] = []
         while len(turns) < self._settings.turns:
-            question = self._ask("storm_question", persona=person, exchanges=_recent(turns), thanks=Trusted(THANKS))
+            values: dict[str, Any] = {"persona": person, "exchanges": _recent(turns), "thanks": Trusted(THANKS)}
+            question = self._ask("storm_question", str, **values)
             if not question or THANKS.casefold() in question.casefold():
                 return
             turns.append(self._consult(question))
@@ -148,34 +151,39 @@ class _Researcher:
 
     def _consult(self, question: str) -> Turn:
         """The expert: queries, documents, an answer from their passages alone."""
-        told = self._ask("storm_queries", question=question, number=self._settings.queries)
-        lines = [line for line in told.splitlines() if line.lstrip().startswith("-")]
-        queries = listed_queries(lines, self._settings.queries)
-        if told and not queries:
-            self._problems.append("storm_queries: there is no list in the answer")
+        number = self._settings.queries
+        queries = (self._ask("storm_queries", _read_queries, question=question, number=number) or [])[:number]
         found = [self._search(query, self._settings.results) for query in queries]
         passages = {document.corpus_id: passage(document) for documents in found for document in documents}
         snippets = _within([text for text in passages.values() if text], SNIPPET_WORDS)
-        answer = self._ask("storm_answer", question=question, snippets=snippets) if snippets else ""
+        answer = self._ask("storm_answer", str, question=question, snippets=snippets) if snippets else None
         ids = tuple(tuple(int(document.corpus_id) for document in documents) for documents in found)
         return Turn(question, ids, answer or SORRY)
 
     def _outline(self, turns: Sequence[Turn]) -> str:
-        draft = self._headings("storm_outline")
+        draft = self._ask("storm_outline", _read_outline, OUTLINE_TOKENS)
         if draft and turns:
-            draft = self._headings("storm_outline_improved", outline=draft, exchanges=_told(turns)) or draft
+            values: dict[str, Any] = {"outline": draft, "exchanges": _told(turns)}
+            draft = self._ask("storm_outline_improved", _read_outline, OUTLINE_TOKENS, **values) or draft
         return draft or f"# {self._title}"
 
-    def _headings(self, prompt: str, **values: object) -> str:
-        """An outline that can be read as a tree, or nothing."""
-        told = self._ask(prompt, OUTLINE_TOKENS, **values)
-        try:
-            parse_outline(told)
-        except BadInput as error:
-            if told:
-                self._problems.append(f"{prompt}: {error}")
-            return ""
-        return told
+
+def _read_people(text: str) -> list[str]:
+    if people := _PERSON.findall(text):
+        return people
+    raise BadInput("there is no numbered list in the answer")
+
+
+def _read_queries(text: str) -> list[str]:
+    lines = [line for line in text.splitlines() if line.lstrip().startswith("-")]
+    if queries := listed_queries(lines, len(lines)):
+        return queries
+    raise BadInput("there is no line that begins with a dash in the answer")
+
+
+def _read_outline(text: str) -> str:
+    parse_outline(text)
+    return text
 
 
 def _recent(turns: Sequence[Turn]) -> list[dict[str, str]]:

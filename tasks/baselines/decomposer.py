@@ -6,11 +6,12 @@ What belongs here: the method and its variants. What does not: fusion (`tasks.re
 import re
 from collections.abc import Callable, Sequence
 
+from schemas.errors import BadInput
 from schemas.identifiers import CorpusId
 from schemas.llm import Parameters
 from schemas.topic import Hit, Topic
 from tasks.agents.queries import by_place, listed_queries, title_query
-from tasks.llm.asker import Asker
+from tasks.agents.reading import ask_for
 from tasks.retrieval.fusion import maximum_score_fusion, reciprocal_rank_fusion
 from tasks.retrieval.system import Kit, Ranking, baseline
 
@@ -49,26 +50,25 @@ def decomposer_title(topic: Topic, kit: Kit) -> Ranking:
 
 
 def read_queries(text: str) -> list[str]:
-    """The queries of an answer: the block `<Queries>`, to the end where it is not closed, a line each."""
+    """The queries of an answer: the block `<Queries>`, to the end where it is not closed, a line each.
+
+    Raises:
+        BadInput: There are none.
+    """
     block = _QUERIES.match(text)
-    return listed_queries(block[1].splitlines(), MOST_QUERIES) if block else []
+    queries = listed_queries(block[1].splitlines(), MOST_QUERIES) if block else []
+    if not queries:
+        raise BadInput("there is no block <Queries> with queries in the answer")
+    return queries
 
 
 def _decompose(topic: Topic, kit: Kit, fuse: Fuse, further: Sequence[str] = ()) -> Ranking:
-    queries, problem = _ask_queries(kit.model, topic.title)
-    if problem:
+    parameters = Parameters(max_tokens=MAX_TOKENS)
+    queries, problem = ask_for(kit.model, "decomposer", {"title": topic.title}, read_queries, parameters)
+    if queries is None:
         return Ranking(kit.desk.search(title_query(topic.title), kit.cutoff), note=problem, fallback=True)
     lists = [kit.desk.search(query, kit.cutoff) for query in [*further, *queries]]
     return Ranking(by_place([corpus_id for corpus_id, _ in fuse(lists)], kit.cutoff))
-
-
-def _ask_queries(asker: Asker, title: str) -> tuple[list[str], str]:
-    """Queries, or why there are none."""
-    reply = asker.ask("decomposer", {"title": title}, parameters=Parameters(max_tokens=MAX_TOKENS))
-    if reply.outcome != "ok":
-        return [], f"decomposer: {reply.reason}"
-    queries = read_queries(reply.text)
-    return queries, "" if queries else "decomposer: there are no queries in the answer"
 
 
 def _by_rank(lists: Sequence[Sequence[Hit]]) -> list[tuple[CorpusId, float]]:

@@ -52,7 +52,8 @@ class ReportSource:
     @cached_property
     def summaries(self) -> pl.DataFrame:
         """Rows of every run's summaries."""
-        return pl.concat(_frame(self.datasets[f"scores:{tag}"], "summaries") for tag in self.tags)
+        frames = [_frame(self.datasets[f"scores:{tag}"], "summaries") for tag in self.tags]
+        return pl.concat(frames, how="diagonal")  # scores of an older version have fewer columns
 
     @cached_property
     def scores(self) -> pl.DataFrame:

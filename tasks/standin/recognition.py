@@ -14,7 +14,10 @@ from schemas.errors import BadInput
 from tasks.llm.prompt import FOLDER
 from tasks.standin.rule import Asked, Turn
 
-ABOUT_ANSWERS = frozenset({"answer_form", "repair"})
+REPAIRS = frozenset({"repair", "repair_text"})
+"""Prompts that ask for an answer again."""
+
+ABOUT_ANSWERS = REPAIRS | {"answer_form"}
 """Prompts that no question begins with: they speak of the form of an answer."""
 
 _FIRST_LINE = re.compile(r"^## (?:system|user|assistant)[ \t]*\n\s*(.+?)[ \t]*$", re.MULTILINE)
@@ -54,7 +57,7 @@ def read_question(request: Mapping[str, Any]) -> Asked:
             messages = [_read_message(message) for message in cast("list[Any]", told)]
         case _:
             raise BadInput("messages must be a list with at least one message")
-    if len(messages) > 2 and _prompt_of(messages[-1].turn) == "repair":
+    if len(messages) > 2 and _prompt_of(messages[-1].turn) in REPAIRS:
         messages = messages[:-2]
     turns = [message.turn for message in messages]
     named = [prompt for turn in turns if (prompt := _prompt_of(turn)) and prompt not in ABOUT_ANSWERS]

@@ -54,18 +54,26 @@ class ScoredTopics(NamedTuple):
     found: NDArray[np.bool_]
 
 
-@stage("scores", version=1, settings=ScoreSettings)
+class Ended(NamedTuple):
+    """How a run ended on each topic, `(n_topics,)`: with outcome `scored`, and with a fallback."""
+
+    covered: NDArray[np.bool_]
+    fallback: NDArray[np.bool_]
+
+
+@stage("scores", version=2, settings=ScoreSettings)
 def scores(work: Workspace[ScoreSettings]) -> None:
     """Writes SCORES and, as side table, SUMMARIES.
 
-    Inputs: `run`, `topics`. A topic without results counts 0 in `mean` and is left out of `mean_evaluated`.
+    Inputs: `run`, `topics`. A topic without results counts 0 in `mean` and is left out of `mean_evaluated`;
+    one for which something stood in for a failed model call is left out of `mean_without_fallbacks`.
 
     Raises:
         StageFailed: The run was made for other topics than the settings ask for.
     """
     run, topics = work.dataset("run"), evaluated_topics(work.dataset("topics"), work.settings.limit_topics)
     tag: str = run.manifest.parameters["tag"]
-    covered = _covered(run, topics, tag)
+    ended = _ended(run, topics, tag)
     groups = _groups(topics)
     for shard in work.pending(["scores"]):
         with shard:
@@ -74,24 +82,23 @@ def scores(work: Workspace[ScoreSettings]) -> None:
             for scored in _score(run, work.dataset("topics"), topics, work.settings.measures):
                 rows += _rows(scored, topics["topic_id"].to_list(), work.settings.measures)
                 for group, members in groups.items():
-                    summaries += _summarise(scored, group, members, covered, work.settings)
+                    summaries += _summarise(scored, group, members, ended, work.settings)
             summaries.sort(key=lambda row: (row["labels"], row["measure"], row["group"]))
             for name, table, content in (("part", SCORES, rows), ("summaries", SUMMARIES, summaries)):
                 arrow = pa.Table.from_pylist([{"tag": tag, **row} for row in content], table.arrow)
                 write_table(shard.file(f"{name}-00000.parquet"), table, arrow)
             shard.counts.read = len(topics)
-            shard.counts.kept = int(covered.sum())
+            shard.counts.kept = int(ended.covered.sum())
 
 
-def _covered(run: Dataset, topics: pl.DataFrame, tag: str) -> NDArray[np.bool_]:
-    """Whether each topic's outcome is `scored`, `(n_topics,)`."""
+def _ended(run: Dataset, topics: pl.DataFrame, tag: str) -> Ended:
     outcomes = pl.read_parquet(run.files("outcomes")).sort("topic_id")
     if outcomes["topic_id"].to_list() != topics["topic_id"].to_list():
         raise StageFailed(
             f"stage scores: run {tag} was made for {len(outcomes)} topics, these settings ask for {len(topics)} or for "
             "others; score it with the limit on topics and the topics that it was made with"
         )
-    return (outcomes["outcome"] == "scored").to_numpy()
+    return Ended((outcomes["outcome"] == "scored").to_numpy(), outcomes["fallback"].to_numpy())
 
 
 def _groups(topics: pl.DataFrame) -> dict[str, NDArray[np.bool_]]:
@@ -142,27 +149,32 @@ def _rows(scored: ScoredTopics, topics: list[int], measures: tuple[str, ...]) ->
 
 
 def _summarise(
-    scored: ScoredTopics, group: str, members: NDArray[np.bool_], covered: NDArray[np.bool_], settings: ScoreSettings
+    scored: ScoredTopics, group: str, members: NDArray[np.bool_], ended: Ended, settings: ScoreSettings
 ) -> Iterator[Row]:
     """Rows of SUMMARIES for one group, without tag."""
     counted = members & scored.evaluable
     values, found = scored.values[counted], scored.values[counted & scored.found]
     nothing: list[None] = [None] * len(settings.measures)
-    means = low = high = evaluated = nothing
+    own = scored.values[counted & ~ended.fallback]
+    means = low = high = evaluated = without = nothing
     if len(values):
         means = values.mean(axis=0).tolist()
         low, high = (ends.tolist() for ends in bootstrap_intervals(values, settings.seed, settings.resamples))
     if len(found):
         evaluated = found.mean(axis=0).tolist()
+    if len(own):
+        without = own.mean(axis=0).tolist()
     for place, measure in enumerate(settings.measures):
         yield {
             "labels": scored.labels,
             "measure": measure,
             "group": group,
             "topics": len(values),
-            "covered": int((counted & covered).sum()),
+            "covered": int((counted & ended.covered).sum()),
             "mean": means[place],
             "low": low[place],
             "high": high[place],
             "mean_evaluated": evaluated[place],
+            "fallbacks": int((counted & ended.fallback).sum()),
+            "mean_without_fallbacks": without[place],
         }

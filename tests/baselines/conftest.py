@@ -1,10 +1,11 @@
 """A small collection with real engines: BM25 over an index built here, FAISS over vectors made without a model."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from schemas.settings import EncoderSettings, Resources
@@ -18,7 +19,10 @@ from tasks.retrieval.dense import DenseRetriever
 from tasks.retrieval.desk import ResearchDesk
 from tasks.retrieval.hybrid import HybridRetriever
 from tasks.retrieval.retriever import Allowed, Retriever
+from tasks.retrieval.system import Kit
 from tasks.store.store import Request, Store
+from tests.llm.scripted_server import ScriptedServer
+from tests.standin.asking import ScriptedModel, asker_of, door_to
 from tests.stats.conftest import publish_documents, publish_surveys
 
 RETRIEVERS = ("bm25", "dense", "hybrid")
@@ -71,3 +75,23 @@ def _open_dense(texts: Texts) -> DenseRetriever:
     index = load_faiss().IndexFlatIP(encoder.dimensions)
     index.add(encoder.encode_queries([" ".join(filter(None, parts)) for parts in texts.values()]))
     return DenseRetriever(DenseIndex(index, np.array(list(texts), np.int64)), encoder)  # pyright: ignore
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    server = ScriptedServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def model(server: ScriptedServer) -> ScriptedModel:
+    """Plays the language model that `kit` asks."""
+    return ScriptedModel(server)
+
+
+@pytest.fixture
+def kit(server: ScriptedServer) -> Iterator[Callable[..., Kit]]:
+    """Kits whose asker asks the scripted model."""
+    with door_to(server.url) as door:
+        yield lambda desk, cutoff=20: Kit(desk, cutoff, seed=0, asker=asker_of(door))

@@ -28,13 +28,15 @@ class _Tag(Settings):
     tag: str = TAG
 
 
-def publish_run(store: Store, run: Mapping[int, Sequence[int]], outcomes: Mapping[int, str]) -> Ref:
+def publish_run(
+    store: Store, run: Mapping[int, Sequence[int]], outcomes: Mapping[int, str], fallbacks: Sequence[int] = ()
+) -> Ref:
     rows = [
         {"topic_id": topic, "corpus_id": document, "rank": rank, "score": float(-rank), "tag": TAG}
         for topic, documents in run.items()
         for rank, document in enumerate(documents, 1)
     ]
-    ended = [{"topic_id": t, "outcome": o, "note": None, "fallback": False} for t, o in outcomes.items()]
+    ended = [{"topic_id": t, "outcome": o, "note": None, "fallback": t in fallbacks} for t, o in outcomes.items()]
     return publish(store, "run", {"part": (RUNS, rows), "outcomes": (OUTCOMES, ended)}, _Tag())
 
 
@@ -104,6 +106,16 @@ def test_summaries_count_topics_and_coverage_by_group(store: Store, topics: Ref)
     }
     only_failed = summary(dataset, "P_10", "field:Physics", "influential")
     assert only_failed["mean"] == 0 and only_failed["mean_evaluated"] is None
+
+
+def test_means_come_with_and_without_fallbacks(store: Store, topics: Ref) -> None:
+    dataset = score(store, topics, publish_run(store, RUN, OUTCOME, fallbacks=[2, 3]))
+    found = summary(dataset, "recall_100")
+    assert (found["mean"], found["fallbacks"], found["mean_without_fallbacks"]) == (0.5, 2, 0.5)
+    physics = summary(dataset, "recall_100", "field:Physics")
+    assert (physics["topics"], physics["fallbacks"], physics["mean_without_fallbacks"]) == (2, 2, None)
+    influential = summary(dataset, "recall_100", labels="influential")
+    assert (influential["fallbacks"], influential["mean_without_fallbacks"]) == (1, 0.5)
 
 
 def test_intervals_are_those_of_the_group_alone(store: Store, topics: Ref) -> None:

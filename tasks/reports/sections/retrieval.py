@@ -40,6 +40,7 @@ def sections(source: ReportSource) -> list[Section]:
                 _table(source, "discovery", "Table 1: recall and precision", DISCOVERY, "graded"),
                 _paper_table("discovery_paper", "The paper's Table 1 (12.0 M full texts)", DISCOVERY),
                 _comparison(source, "recall_100", "discovery_differences"),
+                *_without_fallbacks(source, "discovery_fallbacks", DISCOVERY),
             ),
         ),
         Section(
@@ -56,6 +57,7 @@ def sections(source: ReportSource) -> list[Section]:
                 ),
                 _paper_table("selection_paper", "The paper's Table 2 (12.0 M full texts)", SELECTION),
                 _comparison(source, "ndcg_cut_10", "selection_differences"),
+                *_without_fallbacks(source, "selection_fallbacks", SELECTION),
             ),
         ),
         _by_field(source),
@@ -79,6 +81,23 @@ def _row(rows: pl.DataFrame, run: RunName, measures: dict[str, str]) -> tuple[Ce
     cells = [Estimate(by_measure[m]["mean"], by_measure[m]["low"], by_measure[m]["high"]) for m in measures]
     first = by_measure[next(iter(measures))]
     return (run.tag, *cells, first["covered"], first["topics"])
+
+
+def _without_fallbacks(source: ReportSource, name: str, measures: dict[str, str]) -> list[TableBlock]:
+    """Runs in which something stood in for a failed model call, without those topics; nothing where there is none."""
+    summaries = source.summaries.filter((pl.col("group") == "all") & (pl.col("labels") == "graded"))
+    rows: list[tuple[Cell, ...]] = []
+    for run in source.runs:
+        by_measure = {row["measure"]: row for row in summaries.filter(pl.col("tag") == run.tag).iter_rows(named=True)}
+        first = by_measure[next(iter(measures))]
+        if fallbacks := first.get("fallbacks"):
+            means = (Estimate(by_measure[measure]["mean_without_fallbacks"]) for measure in measures)
+            rows.append((run.tag, *means, fallbacks, first["topics"] - fallbacks))
+    if not rows:
+        return []
+    header = ("Run", *measures.values(), "Fallbacks", "Other topics")
+    note = "Means over the topics for which nothing stood in for a failed model call; the tables above hold all topics."
+    return [TableBlock(name, "Without fallbacks", header, tuple(rows), note, frozenset(measures.values()))]
 
 
 def _paper_table(name: str, caption: str, measures: dict[str, str]) -> TableBlock:
