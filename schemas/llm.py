@@ -57,11 +57,29 @@ class Image(Settings):
         return hashlib.sha256(self.data).hexdigest()
 
 
-class Message(Settings):
-    """One turn of a conversation: text, or texts and pictures in order."""
+class Tool(Settings):
+    """A function that a model may call, told to the endpoint beside the messages."""
 
-    role: Literal["system", "user", "assistant"]
+    name: str = Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")
+    description: str
+    parameters: dict[str, JsonValue] = Field(description="JSON schema of the arguments.")
+
+
+class ToolCall(Settings):
+    """A call that a model wrote: arguments are its own text, meant to be JSON."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class Message(Settings):
+    """One turn of a conversation: text, or texts and pictures in order; role `tool`: what a called function gave."""
+
+    role: Literal["system", "user", "assistant", "tool"]
     content: str | tuple[str | Image, ...]
+    tool_calls: tuple[ToolCall, ...] = Field(default=(), description="Of an assistant's turn.")
+    tool_call_id: str | None = Field(default=None, description="Which call a turn of role `tool` answers.")
 
     @property
     def pieces(self) -> tuple[str | Image, ...]:
@@ -121,6 +139,7 @@ class Request(Settings, Generic[AnswerT]):
         parameters: How the model is asked to write.
         model: Model by the endpoint's name; None for the door's own.
         attempt: Raised to ask the same again and get a fresh reply (stability of a judge).
+        tools: Functions that the model may call instead of answering in words.
     """
 
     messages: tuple[Message, ...] = Field(min_length=1)
@@ -130,6 +149,7 @@ class Request(Settings, Generic[AnswerT]):
     parameters: Parameters = Parameters()
     model: str | None = Field(default=None, min_length=1)
     attempt: int = Field(default=0, ge=0)
+    tools: tuple[Tool, ...] = ()
 
 
 class Tokens(NamedTuple):
@@ -192,6 +212,7 @@ class Reply(Generic[AnswerT]):
         source: Where the last of them came from.
         model: The model as the endpoint names it.
         raw: The last call's body as received, with the API key cut out; empty when there was none.
+        tool_calls: Functions that the model wants called, when the request offered any.
     """
 
     outcome: CallOutcome
@@ -203,6 +224,7 @@ class Reply(Generic[AnswerT]):
     usage: Usage = NO_USAGE
     model: str = ""
     raw: bytes = field(default=b"", repr=False)
+    tool_calls: tuple[ToolCall, ...] = ()
 
     @property
     def repaired(self) -> bool:

@@ -240,12 +240,13 @@ def _read(request: Request[AnswerT], exchange: Exchange) -> tuple[Reply[AnswerT]
         usage=exchange.usage,
         model=completion.model,
         raw=exchange.raw,
+        tool_calls=completion.tool_calls,
     )
     if exchange.outcome != "ok":
         return reply, ""
     cut = f" (cut off at {request.parameters.max_tokens} tokens)" if completion.cut else ""
     if request.answer is None:
-        if reply.text:
+        if reply.text or reply.tool_calls:
             return reply, ""
         return replace(reply, outcome="failed", reason=f"the answer is empty{cut}"), ""
     told = [piece for m in request.messages if m.role != "assistant" for piece in m.pieces if isinstance(piece, str)]

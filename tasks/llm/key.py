@@ -13,7 +13,7 @@ import orjson
 from schemas.errors import BadInput
 from schemas.llm import Image, Message, Request
 
-PARTS = ("provider", "model", "messages", "parameters", "schema", "prompt", "attempt")
+PARTS = ("provider", "model", "messages", "parameters", "schema", "prompt", "attempt", "tools")
 """Everything that a key depends on. A picture counts by its digest; who pays (`stage`) does not count."""
 
 EXCERPT = 60
@@ -78,6 +78,8 @@ def request_key(provider: str, model: str, request: Request[Any], schema: Mappin
         "prompt": request.prompt and request.prompt._asdict(),
         "attempt": request.attempt,
     }
+    if request.tools:  # a request without tools keeps the key that it had before there were any
+        parts["tools"] = [tool.model_dump() for tool in request.tools]
     try:
         canonical = orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)
     except orjson.JSONEncodeError as error:
@@ -88,13 +90,18 @@ def request_key(provider: str, model: str, request: Request[Any], schema: Mappin
 
 
 def _canonical(message: Message) -> dict[str, Any]:
+    calls: dict[str, Any] = {}
+    if message.tool_calls:
+        calls["tool_calls"] = [call.model_dump() for call in message.tool_calls]
+    if message.tool_call_id is not None:
+        calls["tool_call_id"] = message.tool_call_id
     if isinstance(message.content, str):
-        return {"role": message.role, "content": message.content}
+        return {"role": message.role, "content": message.content, **calls}
     pieces = [
         {"image": piece.sha256, "type": piece.media_type} if isinstance(piece, Image) else piece
         for piece in message.content
     ]
-    return {"role": message.role, "content": pieces}
+    return {"role": message.role, "content": pieces, **calls}
 
 
 def explain(asked: Keyed, stored: Iterable[tuple[str, bytes]]) -> Miss:
@@ -120,7 +127,7 @@ def explain(asked: Keyed, stored: Iterable[tuple[str, bytes]]) -> Miss:
 
 def _texts(parts: bytes) -> dict[str, str]:
     loaded = orjson.loads(parts)
-    return {part: orjson.dumps(loaded[part], option=orjson.OPT_SORT_KEYS).decode() for part in PARTS}
+    return {part: orjson.dumps(loaded.get(part), option=orjson.OPT_SORT_KEYS).decode() for part in PARTS}
 
 
 def _common(a: str, b: str) -> int:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 
 import orjson
 
-from schemas.llm import Image, LlmSettings, Message, Request, Tokens
+from schemas.llm import Image, LlmSettings, Message, Request, Tokens, Tool, ToolCall
 
 MAX_TOKENS_REPORTED = 2**40
 """A token count above this is not believed."""
@@ -29,6 +29,7 @@ class Completion(NamedTuple):
     cut: bool = False
     tokens: Tokens | None = None
     model: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
 
 
 def request_body(settings: LlmSettings, request: Request[Any], response_format: Mapping[str, Any] | None) -> bytes:
@@ -37,7 +38,7 @@ def request_body(settings: LlmSettings, request: Request[Any], response_format: 
     body: dict[str, Any] = {
         **parameters.extra,
         "model": request.model or settings.model,
-        "messages": [{"role": message.role, "content": _content(message)} for message in request.messages],
+        "messages": [_message(message) for message in request.messages],
         settings.token_field: parameters.max_tokens,
     }
     optional = {
@@ -48,9 +49,26 @@ def request_body(settings: LlmSettings, request: Request[Any], response_format: 
         "logprobs": True if parameters.top_logprobs is not None else None,
         "top_logprobs": parameters.top_logprobs,
         "response_format": response_format,
+        "tools": [_tool(tool) for tool in request.tools] or None,
     }
     body.update((name, value) for name, value in optional.items() if value is not None)
     return orjson.dumps(body)
+
+
+def _tool(tool: Tool) -> dict[str, Any]:
+    return {"type": "function", "function": tool.model_dump()}
+
+
+def _message(message: Message) -> dict[str, Any]:
+    told: dict[str, Any] = {"role": message.role, "content": _content(message)}
+    if message.tool_calls:
+        told["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in message.tool_calls
+        ]
+    if message.tool_call_id is not None:
+        told["tool_call_id"] = message.tool_call_id
+    return told
 
 
 def _content(message: Message) -> str | list[dict[str, Any]]:
@@ -86,12 +104,29 @@ def _read_choice(choices: Any) -> Completion:
             return Completion(problem=f"the model refused: {refusal[:200]}", refused=True)
         case [{"finish_reason": "content_filter"}, *_]:
             return Completion(problem="the provider's content filter stopped the answer", refused=True)
+        case [{"message": {"tool_calls": [_, *_] as calls, **message}}, *_]:
+            text = message.get("content")
+            return Completion(text if isinstance(text, str) else "", tool_calls=_tool_calls(cast("list[Any]", calls)))
         case [{"message": {"content": str() | None as text}, **rest}, *_]:
             return Completion(text or "", cut=rest.get("finish_reason") == "length")
         case [{"message": {}}, *_]:
             return Completion(problem="the answer is not text")
         case _:
             return Completion(problem="the reply has no choices")
+
+
+def _tool_calls(calls: list[Any]) -> tuple[ToolCall, ...]:
+    """The calls that have a name; some endpoints give no id, or arguments as an object."""
+    found: list[ToolCall] = []
+    for place, call in enumerate(calls):
+        match call:
+            case {"function": {"name": str(name), **function}, **rest}:
+                arguments = function.get("arguments")
+                text = arguments if isinstance(arguments, str) else orjson.dumps(arguments or {}).decode()
+                found.append(ToolCall(id=str(rest.get("id") or f"call_{place}"), name=name, arguments=text))
+            case _:
+                pass
+    return tuple(found)
 
 
 def _tokens(usage: Any) -> Tokens | None:
