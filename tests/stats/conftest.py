@@ -102,6 +102,7 @@ def publish_surveys(store: Store, accepted: Iterable[int]) -> Ref:
             "selector": "rules",
             "model": None,
             "prompt_id": None,
+            "outcome": "ok",
         }
         for corpus_id in sorted(accepted)
     ]
