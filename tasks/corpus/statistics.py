@@ -6,17 +6,21 @@ Scale: papers and documents are only counted, in DuckDB; surveys, references and
 graph of surveys that cite each other, the one graph that is held in memory.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from statistics import fmean, median
 from typing import Any, NamedTuple
 
 import duckdb
 import networkx as nx
 import orjson
 
+from schemas.mindmap import Shape
 from schemas.settings import Settings
 from schemas.tables.dropped_references import DROPPED_REFERENCES
 from tasks.corpus.engine import budget_of, connect
-from tasks.corpus.plots import draw_complexity, draw_coverage, draw_fields
+from tasks.corpus.plots import draw_complexity, draw_coverage, draw_fields, fit_complexity
+from tasks.store.dataset import Dataset
 from tasks.store.stage import stage
 from tasks.store.workspace import Shard, Workspace
 
@@ -57,9 +61,12 @@ class CheckItem(NamedTuple):
     paper: float | None
 
 
-@stage("statistics", version=1, settings=StatisticsSettings)
+@stage("statistics", version=2, settings=StatisticsSettings)
 def statistics(work: Workspace[StatisticsSettings]) -> None:
     """`statistics.json` and `figure4a.svg` to `figure4d.svg`.
+
+    Inputs: `papers`, `documents`, `surveys`, `references`, `topics`; and `mindmaps`, transcribed or extracted, where
+    the edition has them.
 
     Deviates: the graph of surveys that cite each other is ours. Nothing in the pipeline walks along citations, so a
     cycle of them is a number here and changes nothing else.
@@ -74,12 +81,20 @@ def statistics(work: Workspace[StatisticsSettings]) -> None:
             work.dataset("topics").relation(db, DROPPED_REFERENCES.name).create_view("dropped")
             db.execute(FILTERED)
             coverages = _coverages(db)
-            found = _describe(db, coverages)
+            shapes = _shapes(work.dataset("mindmaps")) if "mindmaps" in work.inputs else []
+            found = _describe(db, coverages, shapes)
             shard.file("statistics.json").write_bytes(orjson.dumps(found, option=orjson.OPT_INDENT_2))
-            _draw(shard, found, coverages)
+            _draw(shard, found, coverages, shapes)
 
 
-def _describe(db: duckdb.DuckDBPyConnection, coverages: dict[str, list[float]]) -> dict[str, Any]:
+def _shapes(mindmaps: Dataset) -> list[Shape]:
+    columns = mindmaps.table(columns=["nodes", "depth"]).columns
+    return [Shape(*row) for row in zip(*(column.to_pylist() for column in columns), strict=True)]
+
+
+def _describe(
+    db: duckdb.DuckDBPyConnection, coverages: dict[str, list[float]], shapes: Sequence[Shape]
+) -> dict[str, Any]:
     """All numbers of the edition."""
     overall = [row[0] for row in db.sql("SELECT coverage FROM filtered").fetchall()]
     found: dict[str, Any] = {
@@ -100,6 +115,7 @@ def _describe(db: duckdb.DuckDBPyConnection, coverages: dict[str, list[float]]) 
         "relevant": _row(db, PER_TOPIC.format(column="relevant")),
         "influential": _row(db, PER_TOPIC.format(column="influential")),
         "survey_graph": describe_graph(db.sql(CITING_SURVEYS).fetchall()),
+        "mindmaps": describe_maps(shapes),
     }
     return {"checklist": [item._asdict() for item in _checklist(found)], **found}
 
@@ -125,6 +141,27 @@ def describe_graph(citations: Iterable[tuple[int, int]]) -> dict[str, float]:
     }
 
 
+def describe_maps(shapes: Sequence[Shape]) -> dict[str, Any]:
+    """Sizes of mind-maps: how many, nodes and levels, and the line of Figure 4(d); None where there is nothing."""
+    line = fit_complexity(shapes)
+    depths = Counter(shape.depth for shape in shapes)
+    return {
+        "maps": len(shapes),
+        "nodes": _spread([shape.nodes for shape in shapes]),
+        "depth": _spread([shape.depth for shape in shapes]),
+        "by_depth": {str(depth): depths[depth] for depth in sorted(depths)},
+        "three_to_seven_levels": sum(3 <= shape.depth <= 7 for shape in shapes) / len(shapes) if shapes else None,
+        "slope": line.slope if line else None,
+        "intercept": line.intercept if line else None,
+    }
+
+
+def _spread(values: Sequence[int]) -> dict[str, float] | None:
+    if not values:
+        return None
+    return {"least": min(values), "median": median(values), "mean": fmean(values), "most": max(values)}
+
+
 def _checklist(found: dict[str, Any]) -> list[CheckItem]:
     counts, outcomes = found["counts"], found["outcomes"]
     papers, candidates, accepted = counts["papers"], counts["candidates"], counts["accepted"]
@@ -142,8 +179,8 @@ def _checklist(found: dict[str, Any]) -> list[CheckItem]:
         CheckItem("dropped: no reference left by the leakage rules", outcomes.get("none_left", 0), None),
         CheckItem("topics", outcomes.get("kept", 0), None),
         CheckItem("surveys with half of the references or more, share", found["coverage"]["at_least_half"], 0.1718),
-        CheckItem("mind-maps", 0, 1_884),
-        CheckItem("nodes per level of mind-maps, slope", None, 2.04),
+        CheckItem("mind-maps", found["mindmaps"]["maps"], 1_884),
+        CheckItem("nodes per level of mind-maps, slope", found["mindmaps"]["slope"], 2.04),
         CheckItem("surveys right by manual check, share (23 of 25)", None, 0.92),
         CheckItem("mind-maps rightly extracted by manual check, share (20 of 25)", None, 0.80),
         CheckItem("mind-maps relevant by manual check, share (15 of 25)", None, 0.60),
@@ -178,9 +215,9 @@ def _share_at_half(coverages: Sequence[float]) -> float | None:
     return sum(value >= 0.5 for value in coverages) / len(coverages) if coverages else None
 
 
-def _draw(shard: Shard, found: dict[str, Any], coverages: dict[str, list[float]]) -> None:
+def _draw(shard: Shard, found: dict[str, Any], coverages: dict[str, list[float]], shapes: Sequence[Shape]) -> None:
     for letter, source in (("a", "documents"), ("b", "surveys")):
         top = dict(list(found["fields_of_study"][source].items())[:TOP])
         draw_fields(shard.file(f"figure4{letter}.svg"), f"({letter}) {source.capitalize()} by field of study", top)
     draw_coverage(shard.file("figure4c.svg"), coverages, found["coverage"]["at_least_half"])
-    draw_complexity(shard.file("figure4d.svg"), shapes=())
+    draw_complexity(shard.file("figure4d.svg"), shapes)

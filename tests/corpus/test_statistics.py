@@ -12,6 +12,7 @@ from schemas.manifest import Ref
 from schemas.mindmap import Shape
 from schemas.tables.documents import DOCUMENTS
 from schemas.tables.dropped_references import DROPPED_REFERENCES
+from schemas.tables.mindmaps import MINDMAPS
 from schemas.tables.papers import PAPERS
 from schemas.tables.qrels import QRELS
 from schemas.tables.references import REFERENCES
@@ -87,6 +88,27 @@ def test_files_depend_on_the_numbers_alone(corpus: Corpus, tmp_path: Path):
     assert figures == ["figure4a.svg", "figure4b.svg", "figure4c.svg", "figure4d.svg"]
     assert "no mind-maps in this edition" in words_in(built.path("figure4d.svg"))
     assert {"Geology", "Physics", "Art"} <= set(words_in(built.path("figure4a.svg")))
+
+
+def test_mind_maps_are_counted_and_drawn_where_the_edition_has_them(corpus: Corpus):
+    sizes = [(3, 2), (5, 3), (9, 5), (20, 8)]
+    maps = [{"topic_id": i, "tree": "[]", "nodes": nodes, "depth": depth} for i, (nodes, depth) in enumerate(sizes)]
+    given = edition(corpus) | {"mindmaps": corpus.given("mindmaps", {MINDMAPS: maps})}
+    built = corpus.build(statistics, **given)
+    found = json.loads(built.path("statistics.json").read_bytes())
+    slope = fit_complexity([Shape(*size) for size in sizes]).slope
+    assert found["mindmaps"] | {"slope": 0, "intercept": 0} == {
+        "maps": 4,
+        "nodes": {"least": 3, "median": 7.0, "mean": 9.25, "most": 20},
+        "depth": {"least": 2, "median": 4.0, "mean": 4.5, "most": 8},
+        "by_depth": {"2": 1, "3": 1, "5": 1, "8": 1},
+        "three_to_seven_levels": 0.5,
+        "slope": 0,
+        "intercept": 0,
+    }
+    checklist = {item["item"]: item["ours"] for item in found["checklist"]}
+    assert (checklist["mind-maps"], checklist["nodes per level of mind-maps, slope"]) == (4, pytest.approx(slope))
+    assert f"slope {slope:.2f}" in words_in(built.path("figure4d.svg"))
 
 
 def test_edition_without_topics(corpus: Corpus):
