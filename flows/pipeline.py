@@ -110,10 +110,14 @@ class Pipeline:
         slot = f"embeddings/{settings.field}"
         found = self._parameters("embeddings", settings.field)["encoder"] if slot in edition.slots else None
         encoder = EncoderSettings.model_validate(found) if found else None
-        steps += plan_organization.plan_organization(
-            settings, encoder, lambda: choose_model(self.store.root, settings.model)
+        searched = RunSettings(field=settings.field)
+        whole = plan_organization.OrganizationPlan(
+            settings,
+            encoder,
+            open_engine=lambda: self._engine(settings.retriever, searched),
+            choose_model=lambda: choose_model(self.store.root, settings.model),
         )
-        return self.walk(steps)
+        return self.walk(steps + whole.steps())
 
     def write_report(self) -> Slots:
         """Writes the report on everything of the edition that was scored."""

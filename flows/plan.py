@@ -160,6 +160,33 @@ def run_tag(baseline: str, engine: Engine, settings: RunSettings, model: ModelNa
     return tag if settings.limit_topics is None else f"{tag}-first{settings.limit_topics}"
 
 
+def plan_run(
+    name: str, engine: Engine, settings: RunSettings, model: ModelName | None, *, oracle: bool = False
+) -> Step:
+    """One baseline with one engine; with `oracle` it finds the survey's own references alone, and is no result but the
+    outline that it leaves, of topics that have a mind-map.
+
+    Raises:
+        UsageError: The baseline is not known.
+    """
+    tag = run_tag(f"{name}.oracle" if oracle else name, engine, settings, model)
+    system = SystemSettings(
+        baseline=name,
+        baseline_version=find_baseline(name).version,
+        retriever=engine.retriever,
+        field=engine.field,
+        cutoff=settings.cutoff,
+        limit_topics=settings.limit_topics,
+        seed=settings.seed,
+        references="oracle" if oracle else "corpus",
+        model=model,
+        tag=tag,
+    )
+    slot = f"outlines/{tag}" if oracle else f"run/{tag}"
+    maps = _same("mindmaps") if oracle else {}
+    return Step(slot, run, system, _same("topics", "documents", "surveys") | engine.inputs | maps)
+
+
 def plan_runs(settings: RunSettings, engines: Sequence[Engine], choose_model: Callable[[], ModelName]) -> list[Step]:
     """Every baseline with every engine, then the scores of each run.
 
@@ -173,22 +200,8 @@ def plan_runs(settings: RunSettings, engines: Sequence[Engine], choose_model: Ca
     """
     runs: list[Step] = []
     for name in settings.baselines:
-        baseline = find_baseline(name)
-        model = choose_model() if baseline.asks else None
-        for engine in engines:
-            tag = run_tag(name, engine, settings, model)
-            system = SystemSettings(
-                baseline=name,
-                baseline_version=baseline.version,
-                retriever=engine.retriever,
-                field=engine.field,
-                cutoff=settings.cutoff,
-                limit_topics=settings.limit_topics,
-                seed=settings.seed,
-                model=model,
-                tag=tag,
-            )
-            runs.append(Step(f"run/{tag}", run, system, _same("topics", "documents", "surveys") | engine.inputs))
+        model = choose_model() if find_baseline(name).asks else None
+        runs += [plan_run(name, engine, settings, model) for engine in engines]
     rule = ScoreSettings(seed=settings.seed, limit_topics=settings.limit_topics)
     return runs + [
         Step(step.slot.replace("run/", "scores/", 1), scores, rule, {"run": step.slot, "topics": "topics"})

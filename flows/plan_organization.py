@@ -1,16 +1,17 @@
-"""The composition of the organization task: mind-maps, trees, their scores.
+"""The composition of the organization task: mind-maps, outlines, trees, their scores.
 
 What belongs here: steps as data. What does not: as in `plan`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from flows.plan import Step, short_name
+from flows.plan import Engine, Step, plan_run, short_name
 from schemas.errors import UsageError
 from schemas.llm import ModelName
 from schemas.release import ReleaseDataset
-from schemas.settings import EncoderSettings, OrganizationSettings
+from schemas.settings import EncoderSettings, OrganizationSettings, RunSettings
 from tasks.corpus.mindmaps import MindmapSettings, mindmaps
 from tasks.organization.builder import Builder, find_builder
 from tasks.stats.labels import LABEL_ENCODER
@@ -19,7 +20,7 @@ from tasks.stats.tree_scores import TreeScoreSettings, tree_scores
 
 
 class Source(NamedTuple):
-    """Where a builder's material is from: the name that the tree's tag gets, and the run's slot (None: the survey)."""
+    """Where a builder's material is from: its name in the tree's tag, and the slot of a run (None: the survey)."""
 
     name: str
     run: str | None = None
@@ -30,55 +31,77 @@ def plan_maps(maps: ReleaseDataset) -> list[Step]:
     return [Step("mindmaps", mindmaps, MindmapSettings(), {"topics": "topics", "maps": maps})]
 
 
-def plan_organization(
-    settings: OrganizationSettings, encoder: EncoderSettings | None, choose_model: Callable[[], ModelName]
-) -> list[Step]:
-    """Every builder with every source of references, then the scores of the trees.
+@dataclass(frozen=True)
+class OrganizationPlan:
+    """What an organization task needs to know of an edition and a machine.
 
-    Args:
+    Attributes:
         settings: Which builders, of which references.
         encoder: Of the field's embeddings; None: there are none.
-        choose_model: Which model is asked; called only when a builder asks one.
-
-    Raises:
-        UsageError: A builder is not known, lacks embeddings, or asks a model where there is none.
+        open_engine: What agents search with; called only when a builder needs an agent's outline.
+        choose_model: Which model is asked; called only when a builder or agent asks one.
     """
-    trees = [step for name in settings.builders for step in _trees(settings, name, encoder, choose_model)]
-    rule = TreeScoreSettings(
-        encoder=LABEL_ENCODER.model_copy(update={"model": settings.encoder}),
-        threshold=settings.threshold,
-        entities=settings.entities,
-        seed=settings.seed,
-    )
-    return trees + [
-        Step(
-            step.slot.replace("trees/", "tree_scores/", 1),
-            tree_scores,
-            rule,
-            {"trees": step.slot, "mindmaps": "mindmaps"},
-        )
-        for step in trees
-    ]
 
+    settings: OrganizationSettings
+    encoder: EncoderSettings | None
+    open_engine: Callable[[], Engine]
+    choose_model: Callable[[], ModelName]
 
-def _trees(
-    settings: OrganizationSettings, name: str, encoder: EncoderSettings | None, choose_model: Callable[[], ModelName]
-) -> Iterator[Step]:
-    made_by = find_builder(name)
-    model = choose_model() if made_by.asks else None
-    if "vectors" in made_by.needs and encoder is None:
-        raise UsageError(
-            f"builder {name} needs embeddings of field {settings.field}; run: arena index --field {settings.field}"
+    def steps(self) -> list[Step]:
+        """Outlines of the surveys' own references, every builder with every source, then the scores of the trees.
+
+        Raises:
+            UsageError: A builder is not known, lacks an index, or asks a model where there is none.
+        """
+        builders = [find_builder(name) for name in self.settings.builders]
+        outlines = {made_by.name: self._outline(made_by) for made_by in builders if self._needs_outline(made_by)}
+        trees = [
+            self._tree(made_by, source)
+            for made_by in builders
+            for source in self._sources(made_by, outlines.get(made_by.name))
+        ]
+        return [*outlines.values(), *trees, *map(self._scores, trees)]
+
+    def _needs_outline(self, made_by: Builder) -> bool:
+        return self.settings.oracle and "outline" in made_by.needs
+
+    def _outline(self, made_by: Builder) -> Step:
+        """The run in which the agent of the builder's name searches the survey's own references."""
+        settings = self.settings
+        engine = self.open_engine()
+        chosen = RunSettings(
+            baselines=(made_by.name,),
+            retrievers=(engine.retriever,),
+            field=settings.field,
+            limit_topics=settings.limit_topics,
+            seed=settings.seed,
         )
-    for source in _sources(settings, made_by):
+        return plan_run(made_by.name, engine, chosen, self.choose_model(), oracle=True)
+
+    def _sources(self, made_by: Builder, outline: Step | None) -> list[Source]:
+        runs = [Source(tag, f"run/{tag}") for tag in self.settings.runs]
+        if "outline" in made_by.needs:
+            own = [Source(outline.slot.removeprefix("outlines/"), outline.slot)] if outline else []
+            return own + [source for source in runs if source.name.startswith(f"{made_by.name}.")]
+        if "references" not in made_by.needs:
+            return [Source("")]
+        return [Source("oracle")] * self.settings.oracle + runs
+
+    def _tree(self, made_by: Builder, source: Source) -> Step:
+        settings = self.settings
+        model = self.choose_model() if made_by.asks else None
         inputs = {slot: slot for slot in ("topics", "mindmaps", "documents")}
         if "vectors" in made_by.needs:
             inputs["embeddings"] = f"embeddings/{settings.field}"
+            if self.encoder is None:
+                raise UsageError(
+                    f"builder {made_by.name} needs embeddings; run: arena index --dense-fields {settings.field}"
+                )
         if source.run:
             inputs["run"] = source.run
-        tag = _tag(settings, made_by, source, encoder, model)
+        tag = self._tag(made_by, source, model)
         chosen = OrganizeSettings(
-            builder=name,
+            builder=made_by.name,
             builder_version=made_by.version,
             references="run" if source.run else "oracle",
             depth=settings.depth,
@@ -87,36 +110,32 @@ def _trees(
             model=model,
             tag=tag,
         )
-        yield Step(f"trees/{tag}", organize, chosen, inputs)
+        return Step(f"trees/{tag}", organize, chosen, inputs)
 
+    def _tag(self, made_by: Builder, source: Source, model: ModelName | None) -> str:
+        """`<builder>`, `<builder>.oracle` or `<builder>.<run>`, then what else decides the tree.
 
-def _sources(settings: OrganizationSettings, made_by: Builder) -> list[Source]:
-    runs = [Source(tag, f"run/{tag}") for tag in settings.runs]
-    if "outline" in made_by.needs:
-        return [source for source in runs if source.name.startswith(f"{made_by.name}.")]
-    if "references" not in made_by.needs:
-        return [Source("")]
-    return [Source("oracle")] * settings.oracle + runs
+        That is `.<field>` whose embeddings it reads, `+<encoder>` unless the production encoder, `+<model>` that it
+        asks, and `-first<n>` when the topics are limited. A tree of an agent's outline is named as the run is.
+        """
+        settings = self.settings
+        if "outline" in made_by.needs:
+            return source.name
+        tag = f"{made_by.name}.{source.name}" if source.name else made_by.name
+        if "vectors" in made_by.needs and self.encoder:
+            tag += "" if source.run else f".{settings.field}"
+            tag += "" if self.encoder.model == EncoderSettings().model else f"+{short_name(self.encoder.model)}"
+        if model:
+            tag += f"+{model.short}"
+        return tag if settings.limit_topics is None else f"{tag}-first{settings.limit_topics}"
 
-
-def _tag(
-    settings: OrganizationSettings,
-    made_by: Builder,
-    source: Source,
-    encoder: EncoderSettings | None,
-    model: ModelName | None,
-) -> str:
-    """`<builder>`, `<builder>.oracle` or `<builder>.<run>`, then what else decides the tree.
-
-    That is `.<field>` whose embeddings it reads, `+<encoder>` unless the production encoder, `+<model>` that it asks,
-    and `-first<n>` when the topics are limited. A builder of a run's outline is named as the run is.
-    """
-    if "outline" in made_by.needs:
-        return source.name
-    tag = f"{made_by.name}.{source.name}" if source.name else made_by.name
-    if "vectors" in made_by.needs and encoder:
-        tag += f".{settings.field}" if source.run is None else ""
-        tag += "" if encoder.model == EncoderSettings().model else f"+{short_name(encoder.model)}"
-    if model:
-        tag += f"+{model.short}"
-    return tag if settings.limit_topics is None else f"{tag}-first{settings.limit_topics}"
+    def _scores(self, trees: Step) -> Step:
+        settings = self.settings
+        rule = TreeScoreSettings(
+            encoder=LABEL_ENCODER.model_copy(update={"model": settings.encoder}),
+            threshold=settings.threshold,
+            entities=settings.entities,
+            seed=settings.seed,
+        )
+        slot = trees.slot.replace("trees/", "tree_scores/", 1)
+        return Step(slot, tree_scores, rule, {"trees": trees.slot, "mindmaps": "mindmaps"})

@@ -115,6 +115,9 @@ class OrganizationSettings(Settings):
     )
     field: DocumentField = Field(default="abstract", description="Which embeddings describe the references.")
     depth: int = Field(default=100, ge=1, description="How many documents of a run are taken, from the top.")
+    retriever: RetrieverName = Field(
+        default="bm25", description="What agents search the surveys' own references with, to write an outline of them."
+    )
     encoder: str = Field(
         default="paraphrase-MiniLM-L6-v2",
         description="Sentence encoder of headings; 'all-MiniLM-L6-v2' is found offline too.",

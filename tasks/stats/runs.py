@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import polars as pl
 import pyarrow as pa
 
 from schemas.errors import StageFailed, UsageError
@@ -34,6 +35,9 @@ Row = dict[str, Any]
 Folders = tuple[tuple[str, Path], ...]
 """Folder of each input dataset by its name."""
 
+OPENED_HERE = ("topics", "mindmaps")
+"""Inputs that say which topics are asked; the others are where systems search."""
+
 SHARD_TOPICS = 16
 """Topics of a shard: what a killed run answers again at most."""
 
@@ -53,7 +57,8 @@ def run(work: Workspace[SystemSettings]) -> None:
 
     OUTLINES is a side table too, of systems that write outlines.
 
-    Inputs: `topics`, `documents`, `surveys`, and what the retriever needs of `bm25`, `embeddings`, `ann`.
+    Inputs: `topics`, `documents`, `surveys`, and what the retriever needs of `bm25`, `embeddings`, `ann`; with
+    `mindmaps` just the topics that have one are asked.
 
     Without embeddings or a model, shards run in worker processes, which share the index on disk; otherwise one after
     the other in this process, which alone holds the vectors and the door; with a model, a shard's topics in threads.
@@ -65,8 +70,10 @@ def run(work: Workspace[SystemSettings]) -> None:
     settings = work.settings
     _system(settings)
     _require_inputs(work)
-    folders = tuple((name, work.dataset(name).folder) for name in sorted(work.inputs) if name != "topics")
+    folders = tuple((name, work.dataset(name).folder) for name in sorted(work.inputs) if name not in OPENED_HERE)
     rows = evaluated_topics(work.dataset("topics"), settings.limit_topics)
+    if "mindmaps" in work.inputs:
+        rows = rows.join(pl.read_parquet(work.dataset("mindmaps").files()), on="topic_id", how="semi").sort("topic_id")
     topics = [Topic(*row) for row in rows.select("topic_id", "title", "horizon").iter_rows()]
     relevant = read_qrels(work.dataset("topics")) if settings.references == "oracle" else None
     groups = {
