@@ -4,11 +4,26 @@ What belongs here: options and printing. What does not: asking models (`tasks/ll
 """
 
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated
 
 from flows.cli_build import FLAT
-from schemas.errors import UsageError
+from flows.machine import StoreFolder
+from flows.models import model_access
+from flows.pipeline import choose_edition
+from flows.terminal import show_json, show_rows, show_text
+from schemas.errors import StoreError, UsageError
+from tasks.llm.cache import Cache
+from tasks.llm.database import Database
+from tasks.llm.key import Keyed
+from tasks.llm.replay import Replay, write_replay
 from tasks.standin.server import NAME, StandIn, StandInSettings
+from tasks.stats.model_calls import call_costs, call_keys
+from tasks.store.dataset import Dataset
+from tasks.store.editions import Editions
+from tasks.store.store import Store
 
 
 def stand_in(*, settings: Annotated[StandInSettings | None, FLAT] = None) -> None:
@@ -29,3 +44,99 @@ def stand_in(*, settings: Annotated[StandInSettings | None, FLAT] = None) -> Non
             server.wait()
         except KeyboardInterrupt:
             return
+
+
+def cost(*, edition: str | None = None, folder: Annotated[StoreFolder | None, FLAT] = None, json: bool = False) -> None:
+    """Show what an edition's datasets asked language models, and what that cost when it was asked first.
+
+    Args:
+        edition: Its name; may be left out when there is only one.
+        json: Print as JSON.
+    """
+    store = Store((folder or StoreFolder()).root)
+    name = choose_edition(store, edition)
+    rows = [row._asdict() for row in call_costs(_datasets(store, name))]
+    total = sum(row["usd"] for row in rows)
+    if json:
+        show_json({"edition": name, "calls": rows, "usd": total})
+        return
+    show_rows(rows, f"edition {name}: {sum(row['calls'] for row in rows):,} calls, {total:,.4f} USD")
+
+
+def seal(
+    *, to: Path | None = None, edition: str | None = None, folder: Annotated[StoreFolder | None, FLAT] = None
+) -> None:
+    """Write every call that an edition rests on to a sealed file, from which it can be rebuilt with no model.
+
+    Set ARENA_LLM_REPLAY to the file, and ARENA_LLM_PROVIDER and ARENA_LLM_MODEL to what the calls were made with.
+
+    Args:
+        to: The file; left out: `<edition>.replay.jsonl` beside the edition's manifest.
+        edition: Its name; may be left out when there is only one.
+    """
+    store = Store((folder or StoreFolder()).root)
+    name = choose_edition(store, edition)
+    path = to or store.root / "editions" / f"{name}.replay.jsonl"
+    with _cache(store) as cache:
+        sealed = write_replay(cache, path, call_keys(_datasets(store, name)))
+    show_text(f"{path}: {sealed:,} calls")
+
+
+def why_miss(
+    *keys: str,
+    edition: str | None = None,
+    replay: Path | None = None,
+    folder: Annotated[StoreFolder | None, FLAT] = None,
+    json: bool = False,
+) -> None:
+    """Say why calls are not answered from the cache or a replay file: which part of their key differs.
+
+    Args:
+        keys: Request keys, or beginnings of them; left out: all that the edition rests on.
+        edition: Its name; may be left out when there is only one.
+        replay: The sealed file; left out: the store's cache.
+        json: Print as JSON.
+    """
+    store = Store((folder or StoreFolder()).root)
+    wanted = call_keys(_datasets(store, choose_edition(store, edition))) if not keys else set[str]()
+    with _cache(store) as cache:
+        asked = {
+            stored.exchange.key: Keyed(stored.exchange.key, stored.parts)
+            for stored in cache.rows()
+            if stored.exchange.key in wanted or any(stored.exchange.key.startswith(key) for key in keys)
+        }
+        lacking = sorted(wanted - asked.keys()) + [key for key in keys if not any(k.startswith(key) for k in asked)]
+        answering = Replay(replay) if replay else cache
+        missed = [
+            miss
+            for call in asked.values()
+            if (miss := answering.explain_miss(call)).nearest != call.key or (not replay and not cache.find(call.key))
+        ]
+    lines = [f"request {key[:12]}: never made with this store's cache" for key in lacking] + [str(m) for m in missed]
+    if json:
+        show_json({"asked": len(asked) + len(lacking), "missed": lines})
+        return
+    for line in lines or [f"all {len(asked):,} calls are there"]:
+        show_text(line)
+
+
+def _datasets(store: Store, edition: str) -> dict[str, Dataset]:
+    return {slot: store.open(ref) for slot, ref in Editions(store).load(edition).slots.items()}
+
+
+@contextmanager
+def _cache(store: Store) -> Generator[Cache]:
+    """The cache that runs on this store fill.
+
+    Raises:
+        StoreError: There is none.
+    """
+    access = model_access(store.root)
+    path = access.settings.cache if access else store.root / "llm" / "calls.sqlite"
+    if path is None or not path.is_file():
+        raise StoreError(f"{path}: no cache of model calls; run something that asks a model, or set ARENA_LLM_CACHE")
+    database = Database(path)
+    try:
+        yield Cache(database)
+    finally:
+        database.close()
