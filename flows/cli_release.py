@@ -1,6 +1,6 @@
-"""Commands that look at releases on disk.
+"""Commands that bring releases to this machine and look at them.
 
-What belongs here: listing and checking a local mirror. What does not: reading records (`tasks/release`).
+What belongs here: listing, fetching and checking. What does not: how it is done (`tasks/release`).
 """
 
 from typing import Annotated
@@ -9,44 +9,187 @@ from flows import tables
 from flows.cli_build import FLAT
 from flows.machine import Machine, ReleaseFolder
 from flows.pipeline import open_files
-from flows.terminal import show_json, show_rows
+from flows.terminal import show_json, show_rows, show_text
+from flows.transfer import show_transfer
+from flows.upstream import Upstream, open_api
+from schemas.errors import ReleaseError
+from schemas.fetching import FetchReport, FetchSettings
+from schemas.gate import GateSettings, Verdict
+from tasks.release.client import DatasetsApi, newest_release
+from tasks.release.fetch import fetch_diffs, fetch_release
+from tasks.release.gate import accept_release, check_release, find_standing, newest_accepted
 from tasks.release.mirror import list_releases
 
+LATEST = "latest"
 
-def list_found(*, folder: Annotated[ReleaseFolder | None, FLAT] = None, json: bool = False) -> None:
+
+def list_found(
+    *,
+    remote: bool = False,
+    folder: Annotated[ReleaseFolder | None, FLAT] = None,
+    upstream: Annotated[Upstream | None, FLAT] = None,
+    json: bool = False,
+) -> None:
     """List the releases in a local mirror.
 
     Args:
+        remote: List Semantic Scholar's instead, and which of them are here; needs no key.
         json: Print as JSON.
     """
     releases = (folder or ReleaseFolder()).releases
-    rows: list[tables.Row] = [{"release": release} for release in list_releases(releases)]
+    here = list_releases(releases)
+    rows: list[tables.Row] = [{"release": release} for release in here]
+    title = f"releases in {releases}"
+    if remote:
+        with open_api(upstream) as api:
+            offered = api.releases()
+        rows = [{"release": one, "here": find_standing(releases, one) if one in here else "no"} for one in offered]
+        title = f"releases at {api.settings.url}"
     if json:
         show_json(rows)
     else:
-        show_rows(rows, f"releases in {releases}")
+        show_rows(rows, title)
+
+
+def fetch(
+    release: str = LATEST,
+    /,
+    *,
+    settings: Annotated[FetchSettings | None, FLAT] = None,
+    folder: Annotated[ReleaseFolder | None, FLAT] = None,
+    upstream: Annotated[Upstream | None, FLAT] = None,
+    json: bool = False,
+) -> None:
+    """Fetch a release into the local mirror; called again, it goes on at the next byte.
+
+    The key stands in the environment as S2_API_KEY. Until everything is there the release is not listed.
+
+    Args:
+        release: Its id.
+        json: Print what was done as JSON.
+    """
+    releases = (folder or ReleaseFolder()).releases
+    with open_api(upstream) as api, show_transfer() as transfer:
+        name = _newest(api) if release == LATEST else release
+        report = fetch_release(api, releases, name, settings or FetchSettings(), transfer)
+    _show_reports([report], json)
+    if not json:
+        show_text(f"next: arena release check {report.name}")
+
+
+def diff(
+    start: str,
+    end: str = LATEST,
+    /,
+    *,
+    settings: Annotated[FetchSettings | None, FLAT] = None,
+    folder: Annotated[ReleaseFolder | None, FLAT] = None,
+    upstream: Annotated[Upstream | None, FLAT] = None,
+    json: bool = False,
+) -> None:
+    """Fetch what changed between two releases into the folder `diffs` of the local mirror.
+
+    Args:
+        start: The release to start from.
+        end: The release to arrive at.
+        json: Print what was done as JSON.
+    """
+    releases = (folder or ReleaseFolder()).releases
+    with open_api(upstream) as api, show_transfer() as transfer:
+        arrive = _newest(api) if end == LATEST else end
+        reports = fetch_diffs(api, releases, (start, arrive), settings or FetchSettings(), transfer)
+    _show_reports(reports, json)
 
 
 def check(
-    release: str | None = None, /, *, machine: Annotated[Machine | None, FLAT] = None, json: bool = False
+    release: str | None = None,
+    /,
+    *,
+    accept: str | None = None,
+    settings: Annotated[GateSettings | None, FLAT] = None,
+    machine: Annotated[Machine | None, FLAT] = None,
+    json: bool = False,
 ) -> None:
-    """Check that a release is complete and its files can be read; fingerprint them.
+    """Check that a release is complete, can be read and looks like those before it; fingerprint its files.
+
+    A release that does not is refused (exit code 1), marked in the mirror's folder `quarantine`, and passed over by the
+    weekly schedule.
 
     Args:
         release: Its id; the newest when not given.
+        accept: Why a release that is refused is good all the same; it is used from then on.
         json: Print as JSON.
     """
-    files = open_files(machine or Machine(), release)
+    machine = machine or Machine()
+    known = list_releases(machine.releases)
+    if release is None and not known:
+        raise ReleaseError(f"no release in {machine.releases}; choose another --releases, or `arena release fetch`")
+    verdict = check_release(machine.releases, release or known[-1], settings or GateSettings())
+    if accept is not None:
+        verdict = accept_release(machine.releases, verdict.release, accept)
+    rows: list[tables.Row] = []
+    if verdict.accepted:
+        rows = [
+            {
+                "dataset": name,
+                "files": len(dataset.files),
+                "MB": round(sum(file.size for file in dataset.files) / 1e6, 1),
+                "digest": dataset.digest[:12],
+            }
+            for name, dataset in open_files(machine, verdict.release).items()
+        ]
+    _show_verdict(verdict, rows, json)
+    if not verdict.accepted:
+        count = sum(finding.refuses for finding in verdict.findings)
+        raise ReleaseError(
+            f"release {verdict.release} is refused for {count} of its findings; the last good one is "
+            f"{newest_accepted(machine.releases) or 'none'}; add --accept REASON to use it all the same"
+        )
+
+
+def _newest(api: DatasetsApi) -> str:
+    if found := newest_release(api, ()):
+        return found
+    raise ReleaseError(f"{api.settings.url}: lists no releases; is --url right?")
+
+
+def _show_reports(reports: list[FetchReport], json: bool) -> None:
+    if json:
+        show_json([report.model_dump(mode="json") for report in reports])
+        return
     rows: list[tables.Row] = [
         {
-            "dataset": name,
-            "files": len(dataset.files),
-            "MB": round(sum(file.size for file in dataset.files) / 1e6, 1),
-            "digest": dataset.digest[:12],
+            "fetched": report.name,
+            "files": report.files,
+            "MB": round(report.bytes / 1e6, 1),
+            "MB received": round(report.received / 1e6, 1),
+            "begun anew": report.restarts,
+            "damaged": report.refetched,
         }
-        for name, dataset in files.items()
+        for report in reports
     ]
+    show_rows(rows, f"in {reports[0].folder.parent}", decimals=1)
+
+
+def _show_verdict(verdict: Verdict, datasets: list[tables.Row], json: bool) -> None:
     if json:
-        show_json({"release": files["papers"].release, "datasets": rows})
+        show_json({**verdict.model_dump(mode="json"), "accepted": verdict.accepted, "datasets": datasets})
+        return
+    if datasets:
+        show_rows(datasets, f"release {verdict.release}", decimals=1)
+    findings: list[tables.Row] = [
+        {
+            "": "refused" if finding.refuses else "warning",
+            "dataset": finding.dataset,
+            "seen": finding.seen,
+            "expected": finding.expected,
+            "remedy": finding.remedy,
+        }
+        for finding in verdict.findings
+    ]
+    before = f"{len(verdict.compared_with)} earlier releases" if verdict.compared_with else "nothing: the first release"
+    accepted = f", accepted all the same: {verdict.reason}" if verdict.reason else ""
+    if findings:
+        show_rows(findings, f"compared with {before}{accepted}")
     else:
-        show_rows(rows, f"release {files['papers'].release}", decimals=1)
+        show_text(f"compared with {before}: as expected")

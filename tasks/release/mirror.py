@@ -43,7 +43,9 @@ def list_releases(releases: Path) -> list[ReleaseId]:
     """Names of the releases in a mirror, ascending: its folders that hold at least one dataset."""
     if not releases.is_dir():
         return []
-    return sorted(ReleaseId(folder.name) for folder in releases.iterdir() if any(_find(folder, d) for d in DATASETS))
+    return sorted(
+        ReleaseId(folder.name) for folder in releases.iterdir() if any(find_files(folder, d) for d in DATASETS)
+    )
 
 
 def open_release(releases: Path, release: str, fingerprints: Path) -> dict[DatasetName, ReleaseDataset]:
@@ -65,7 +67,9 @@ def open_release(releases: Path, release: str, fingerprints: Path) -> dict[Datas
     if release not in known:
         raise ReleaseError(f"release {release!r} is not in {releases}; there: {', '.join(known) or 'none'}")
     folder = releases / release
-    found: dict[DatasetName, list[Path]] = {dataset: files for dataset in DATASETS if (files := _find(folder, dataset))}
+    found: dict[DatasetName, list[Path]] = {
+        dataset: files for dataset in DATASETS if (files := find_files(folder, dataset))
+    }
     if missing := [dataset for dataset in REQUIRED if dataset not in found]:
         raise ReleaseError(
             f"release {release} in {releases}: no files of {', '.join(missing)} (found: {', '.join(found)}); "
@@ -115,8 +119,8 @@ def _find_figures(folder: Path) -> list[Path]:
     return sorted(path for path in paths if path.is_file() and path.stat().st_size)
 
 
-def _find(folder: Path, dataset: DatasetName) -> list[Path]:
-    """The files of a dataset, sorted by name."""
+def find_files(folder: Path, dataset: DatasetName) -> list[Path]:
+    """The files of a dataset of the release in a folder, sorted by name; none when it has no such dataset."""
     if dataset == "figures":
         return _find_figures(folder / dataset)
     inside = folder / dataset

@@ -1,0 +1,257 @@
+"""Lets a release through when it looks like the accepted ones before it; what is refused is marked, and skipped.
+
+What belongs here: expectations, verdicts, the marks. What does not: looking at files (`profile`).
+
+Beside the releases lie `profiles/<release>.json` (what every checked release looks like) and
+`quarantine/<release>.json` (the verdict on one that is not as expected, and why a person accepted it, if one did).
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import numpy as np
+from pydantic import BaseModel, ValidationError
+
+from schemas.errors import ReleaseError, UsageError
+from schemas.gate import DatasetProfile, Finding, GateSettings, ReleaseProfile, Verdict
+from schemas.identifiers import ReleaseId
+from tasks.release.mirror import REQUIRED, list_releases
+from tasks.release.profile import name_source, profile_release
+
+T = TypeVar("T", bound=BaseModel)
+Standing = Literal["accepted", "quarantined", "unchecked"]
+
+PROFILES, QUARANTINE = "profiles", "quarantine"
+NEEDED = {
+    "papers": {"corpusid": "integer", "title": "string"},
+    "abstracts": {"corpusid": "integer", "abstract": "string"},
+    "citations": {"citingcorpusid": "integer", "citedcorpusid": "integer"},
+    "s2orc": {"corpusid": "integer", "content.text": "string"},
+    "s2orc_v2": {"corpusid": "integer", "body.text": "string"},
+}
+"""What the first release of a mirror must have, of which there is nothing to compare with."""
+
+REFETCH = "move the release away and fetch it again; if it stays so, wait for the next"
+LOOK = "look at some records; accept with --accept REASON if Semantic Scholar meant it"
+
+
+def check_release(releases: Path, release: str, settings: GateSettings) -> Verdict:
+    """Compares a release with the accepted ones before it, keeps its profile, and marks it when it is refused.
+
+    A person's acceptance stays while the findings stay the same.
+
+    Args:
+        releases: The mirror.
+        release: Id of a release in it.
+        settings: How closely to look, how far from the expected it may be.
+
+    Raises:
+        ReleaseError: There is no such release, or a profile cannot be read.
+    """
+    if release not in (known := list_releases(releases)):
+        raise ReleaseError(f"release {release!r} is not in {releases}; there: {', '.join(known) or 'none'}")
+    earlier = _earlier(releases, release)[-settings.history :]
+    try:
+        findings = tuple(judge(_profiled(releases, release, settings), earlier, settings))
+    except ReleaseError as error:
+        unread = Finding(
+            refuses=True, dataset="", check="files", seen=str(error), expected="whole files", remedy=REFETCH
+        )
+        findings = (unread,)
+    verdict = Verdict(
+        release=ReleaseId(release), compared_with=tuple(one.release for one in earlier), findings=findings
+    )
+    mark = releases / QUARANTINE / f"{release}.json"
+    if verdict.accepted:
+        mark.unlink(missing_ok=True)
+        return verdict
+    before = _read(Verdict, mark)
+    if before and before.findings == verdict.findings:
+        verdict = verdict.model_copy(update={"reason": before.reason})
+    _write(mark, verdict)
+    return verdict
+
+
+def accept_release(releases: Path, release: str, reason: str) -> Verdict:
+    """Takes a refused release out of quarantine; the mark stays, with the reason.
+
+    Raises:
+        UsageError: The release is not refused, or no reason is given.
+    """
+    mark = releases / QUARANTINE / f"{release}.json"
+    verdict = _read(Verdict, mark)
+    if verdict is None:
+        raise UsageError(f"release {release} is not refused; there is nothing to accept")
+    if not reason.strip():
+        raise UsageError("a release is accepted for a reason; say it with --accept REASON")
+    verdict = verdict.model_copy(update={"reason": reason.strip()})
+    _write(mark, verdict)
+    return verdict
+
+
+def find_standing(releases: Path, release: str) -> Standing:
+    """What is known of a release in the mirror: never looked at, let through (by the gate or a person), or refused.
+
+    Raises:
+        ReleaseError: Its mark cannot be read.
+    """
+    verdict = _read(Verdict, releases / QUARANTINE / f"{release}.json")
+    if verdict is not None:
+        return "accepted" if verdict.accepted else "quarantined"
+    return "accepted" if (releases / PROFILES / f"{release}.json").exists() else "unchecked"
+
+
+def newest_accepted(releases: Path) -> ReleaseId | None:
+    """The newest release of the mirror that was checked and not refused: what a schedule goes on with."""
+    newest_first = reversed(list_releases(releases))
+    return next((release for release in newest_first if find_standing(releases, release) == "accepted"), None)
+
+
+def judge(profile: ReleaseProfile, earlier: Sequence[ReleaseProfile], settings: GateSettings) -> Iterator[Finding]:
+    """What is not as expected in a release.
+
+    Args:
+        profile: The release.
+        earlier: Accepted releases before it, oldest first.
+        settings: How far from the expected it may be.
+    """
+    yield from _judge_names(profile, earlier)
+    for name, seen in profile.datasets.items():
+        known = {
+            date.fromisoformat(one.release).toordinal(): one.datasets[name]
+            for one in earlier
+            if name in one.datasets and one.datasets[name].kept == seen.kept
+        }
+        judged = _Judged(name, seen, settings)
+        yield from judged.lines()
+        if known:
+            day = date.fromisoformat(profile.release).toordinal()
+            yield from judged.size("rows", day, {moment: one.rows for moment, one in known.items()})
+            yield from judged.size("bytes", day, {moment: one.bytes for moment, one in known.items()})
+            yield from judged.fields(known[max(known)])
+        else:
+            yield from judged.needs()
+
+
+def _judge_names(profile: ReleaseProfile, earlier: Sequence[ReleaseProfile]) -> Iterator[Finding]:
+    last = set(earlier[-1].datasets) if earlier else set[str]()
+    has = set[str](profile.datasets)
+    found = ", ".join(sorted(has))
+    for name in sorted((last | set(REQUIRED)) - has):
+        replaced = name == "s2orc" and "s2orc_v2" in has
+        yield Finding(
+            refuses=not replaced,
+            dataset=name,
+            check="datasets",
+            seen=f"absent (there: {found})",
+            expected="one of the datasets, as before" if name in last else "one of the datasets",
+            remedy="none, s2orc_v2 takes its place" if replaced else "fetch it: `arena release fetch`",
+        )
+    if last and (new := sorted(has - last)):
+        yield Finding(
+            refuses=False,
+            dataset=", ".join(new),
+            check="datasets",
+            seen="there",
+            expected=f"only {', '.join(sorted(last))}",
+            remedy="none, unless it was not meant",
+        )
+
+
+class _Judged:
+    """One dataset against what is expected of it."""
+
+    def __init__(self, name: str, seen: DatasetProfile, settings: GateSettings) -> None:
+        self._name, self._seen, self._settings = name, seen, settings
+
+    def lines(self) -> Iterator[Finding]:
+        """Lines that are no records, and keys that repeat."""
+        for count, check, most, what in (
+            (self._seen.unreadable, "unreadable", self._settings.unreadable, "lines that are no JSON object"),
+            (self._seen.duplicates, "duplicates", self._settings.duplicates, "records whose primary key came before"),
+        ):
+            if count > max(most * self._seen.sampled, self._settings.few):
+                share = f"{count / self._seen.sampled:.1%} of {self._seen.sampled:,} {what}"
+                yield self._finding(check, share, f"at most {most:.1%}", REFETCH)
+
+    def size(self, check: str, day: int, before: dict[int, int]) -> Iterator[Finding]:
+        """A count that is off the trend, or far from the last when there is no trend yet."""
+        seen, last = getattr(self._seen, check), before[max(before)]
+        if len(before) >= 3:
+            days = np.array(list(before)) - day
+            expected = float(np.polyval(np.polyfit(days, list(before.values()), 1), 0))
+            least, most = expected * (1 - self._settings.tolerance), expected * (1 + self._settings.tolerance)
+            basis = f"about {expected:,.0f}, the trend of {len(before)} releases"
+        else:
+            least, most = last * self._settings.least_ratio, last * self._settings.most_ratio
+            basis = f"{least:,.0f} to {most:,.0f}, the last had {last:,}"
+        if not least <= seen <= most:
+            yield self._finding(check, f"{seen:,}", basis, REFETCH if seen < least else LOOK)
+
+    def fields(self, last: DatasetProfile) -> Iterator[Finding]:
+        """Fields that are gone, of another type, hardly filled any more, or new."""
+        for field, before in last.fields.items():
+            if last.fill(field) < self._settings.rare or before.type is None:
+                continue
+            now, place = self._seen.fields.get(field), f"field {field}"
+            if now is None:
+                yield self._finding("fields", f"{place}: absent", f"filled in {last.fill(field):.0%} of records", LOOK)
+            elif self._seen.fill(field) < last.fill(field) * (1 - self._settings.fill_drop):
+                seen = f"{place}: filled in {self._seen.fill(field):.1%} of records"
+                yield self._finding("fill", seen, f"{last.fill(field):.1%}, as in the last release", LOOK)
+            elif now.type != before.type:
+                yield self._finding("types", f"{place}: {now.type}", f"{before.type}, as in the last release", LOOK)
+        new = [name for name in self._seen.fields.keys() - last.fields if self._seen.fill(name) >= self._settings.rare]
+        if new:
+            expected = "the fields of the last release"
+            yield self._finding("fields", f"new: {', '.join(sorted(new))}", expected, "none", refuses=False)
+
+    def needs(self) -> Iterator[Finding]:
+        """Fields without which the pipeline has nothing to work with."""
+        for field, kind in NEEDED.get(self._name, {}).items():
+            now, fill = self._seen.fields.get(field), self._seen.fill(field)
+            if now is None or now.type != kind or fill < self._settings.rare:
+                seen = f"field {field}: {now.type or 'nothing' if now else 'absent'}, filled in {fill:.1%} of records"
+                yield self._finding("fields", seen, f"{kind} in at least {self._settings.rare:.0%}", LOOK)
+
+    def _finding(self, check: str, seen: str, expected: str, remedy: str, *, refuses: bool = True) -> Finding:
+        record = {"refuses": refuses, "dataset": self._name, "check": check}
+        return Finding.model_validate({**record, "seen": seen, "expected": expected, "remedy": remedy})
+
+
+def _earlier(releases: Path, release: str) -> list[ReleaseProfile]:
+    """Profiles of the accepted releases before this one, oldest first."""
+    names = sorted(path.stem for path in (releases / PROFILES).glob("*.json"))
+    wanted = [name for name in names if name < release and find_standing(releases, name) == "accepted"]
+    found = [_read(ReleaseProfile, releases / PROFILES / f"{name}.json") for name in wanted]
+    return [profile for profile in found if profile]
+
+
+def _profiled(releases: Path, release: str, settings: GateSettings) -> ReleaseProfile:
+    path = releases / PROFILES / f"{release}.json"
+    profile = _read(ReleaseProfile, path)
+    if profile is None or profile.source != name_source(releases, release, settings):
+        profile = profile_release(releases, release, settings)
+        _write(path, profile)
+    return profile
+
+
+def _read(form: type[T], path: Path) -> T | None:
+    try:
+        return form.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValidationError) as error:
+        raise ReleaseError(f"{path}: cannot be read; remove it and check the release again ({error})") from error
+
+
+def _write(path: Path, record: BaseModel) -> None:
+    draft = path.with_name(f".{path.name}.tmp")
+    try:
+        path.parent.mkdir(exist_ok=True)
+        draft.write_text(record.model_dump_json(indent=1))
+        draft.replace(path)
+    except OSError as error:
+        raise ReleaseError(f"{path}: cannot be written ({error.strerror}); the gate keeps its records there") from error
