@@ -1,0 +1,89 @@
+"""Runs that ask a model, through the command line: costs, sealed replays, misses, and keys that nobody sees."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from schemas.llm import LlmAccess
+from tests.flows.test_cli import ONE, Arena, arena  # noqa: F401
+
+ZERO_SHOT = ("run", "discovery", "--baselines", "zero_shot", "--retrievers", "bm25", *ONE)
+SECRET = "sk-never-to-be-seen"
+
+
+@pytest.fixture
+def endpoint(stand_in: LlmAccess, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """The stand-in in the environment."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("ARENA_LLM_REPLAY", raising=False)
+    monkeypatch.setenv("ARENA_LLM_BASE_URL", stand_in.settings.base_url)
+    monkeypatch.setenv("ARENA_LLM_PROVIDER", "stand-in")
+    monkeypatch.setenv("ARENA_LLM_MODEL", "stand-in")
+    monkeypatch.setenv("ARENA_LLM_API_KEY", SECRET)
+    return monkeypatch
+
+
+def test_a_sealed_edition_is_rebuilt_offline_to_the_same_bytes(arena: Arena, endpoint: pytest.MonkeyPatch) -> None:  # noqa: F811
+    root = arena.folder / "store"
+    shutil.copytree(root, arena.folder / "elsewhere")
+    found = arena.json(*ZERO_SHOT)
+    (row,) = found["scores"]["graded"]
+    assert row["run"] == "zero_shot.bm25.abstract+stand-in"
+    assert row["covered"] == row["topics"] > 0
+    costs = arena.json("llm", "cost")
+    assert [call["prompt"] for call in costs["calls"]] == ["zero_shot@1"]
+    assert costs["calls"][0]["calls"] == row["topics"]
+    replay = arena.folder / "calls.jsonl"
+    assert arena("llm", "seal", "--to", replay)[0] == 0
+    assert arena.json("llm", "why-miss", "--replay", replay) == {"asked": row["topics"], "missed": []}
+
+    endpoint.setenv("ARENA_LLM_BASE_URL", "http://127.0.0.1:9/v1")
+    endpoint.delenv("ARENA_LLM_API_KEY")
+    endpoint.setenv("ARENA_LLM_REPLAY", str(replay))
+    assert arena.json(*ZERO_SHOT, "--root", arena.folder / "elsewhere")["datasets"] == found["datasets"]
+
+    endpoint.setenv("ARENA_LLM_MODEL", "another")
+    code, _, err = arena(*ZERO_SHOT, "--root", arena.folder / "elsewhere")
+    assert code == 1
+    assert "model: stored '\"stand-in\"', asked '\"another\"'" in err
+
+
+def test_the_key_is_in_no_file_and_no_output(arena: Arena, endpoint: pytest.MonkeyPatch) -> None:  # noqa: F811
+    told = [*arena(*ZERO_SHOT), *arena("report"), *arena("llm", "cost")]
+    endpoint.setenv("ARENA_LLM_MODEL", "no-such-model")
+    told += arena(*ZERO_SHOT, "--verbose")
+    assert SECRET not in json.dumps(told)
+    files = [path for path in arena.folder.rglob("*") if path.is_file()]
+    assert any(path.name == "calls.sqlite" for path in files)
+    assert [path for path in files if SECRET.encode() in path.read_bytes()] == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"ARENA_LLM_BASE_URL": "", "ARENA_LLM_API_KEY": ""}, "set ARENA_LLM_BASE_URL and ARENA_LLM_API_KEY"),
+        ({"ARENA_LLM_API_KEY": ""}, "ARENA_LLM_API_KEY"),
+        ({"ARENA_LLM_MODEL": ""}, "--model or ARENA_LLM_MODEL"),
+        ({"ARENA_LLM_MODEL": "no-such-model"}, "no-such-model"),
+        ({"ARENA_LLM_BASE_URL": "http://127.0.0.1:9/v1"}, "127.0.0.1:9"),
+    ],
+)
+def test_what_concerns_all_calls_is_one_line_that_says_what_to_set(
+    changes: dict[str, str],
+    told: str,
+    arena: Arena,  # noqa: F811
+    endpoint: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    settings = tmp_path / "llm.json"
+    settings.write_text('{"retry": {"tries": 2, "base_s": 0.01}}')
+    endpoint.setenv("ARENA_LLM_SETTINGS", str(settings))
+    for name, value in changes.items():
+        endpoint.setenv(name, value) if value else endpoint.delenv(name)
+    code, _, err = arena(*ZERO_SHOT)
+    lines = [line for line in err.splitlines() if line.startswith("arena: ")]
+    assert code != 0
+    assert len(lines) == 1
+    assert told in lines[0]
