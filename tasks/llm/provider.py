@@ -86,7 +86,9 @@ class OpenAiProvider:
     def __init__(self, settings: LlmSettings, api_key: SecretStr | None) -> None:
         self._key = api_key.get_secret_value().strip() if api_key else ""
         if not self._key:
-            raise BadInput(f"no API key for {settings.base_url}; set ARENA_LLM_API_KEY, to any word where the endpoint needs none")
+            raise BadInput(
+                f"no API key for {settings.base_url}; set ARENA_LLM_API_KEY, to any word where the endpoint needs none"
+            )
         if not self._key.isascii() or not self._key.isprintable() or " " in self._key:
             raise BadInput(f"the API key for {settings.base_url} holds blanks or control characters; copy it again")
         self._settings = settings
