@@ -1,9 +1,9 @@
-"""Two trees side by side as SVG, headings that met marked and joined.
+"""Trees as SVG: one alone, or two side by side with the headings that met marked and joined.
 
 What belongs here: geometry and markup. What does not: which headings met (`tasks.stats.tree_scores`).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
@@ -42,17 +42,32 @@ def draw_trees(gold: Tree, built: Tree, met: Mapping[str, str]) -> str:
     """
     left, right = _rows(gold), _rows(built)
     shown = min(MOST_ROWS, max(len(left), len(right)))
-    width, height = 2 * COLUMN + GAP, TOP + (shown + 1) * ROW
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-        'font-family="system-ui, sans-serif" font-size="13">',
-        f'<rect width="{width}" height="{height}" fill="#fff"/>',
         *_joins(left, right, met),
-        *_column("Gold", left, 10, set(met)),
-        *_column("Built", right, COLUMN + GAP, set(met.values())),
-        "</svg>",
+        *_column(_heading("Gold", left, set(met)), left, 10, set(met)),
+        *_column(_heading("Built", right, set(met.values())), right, COLUMN + GAP, set(met.values())),
     ]
-    return "\n".join(parts)
+    return _document(2 * COLUMN + GAP, shown, parts)
+
+
+def draw_tree(tree: Tree) -> str:
+    """SVG of one canonical tree: a complete document; all text in it is escaped."""
+    rows = _rows(tree)
+    levels = max(row.level for row in rows) + 1
+    return _document(COLUMN + 10, min(MOST_ROWS, len(rows)), _column(f"{len(rows)} nodes, {levels} levels", rows, 10))
+
+
+def _document(width: int, rows: int, parts: Iterable[str]) -> str:
+    height = TOP + (rows + 1) * ROW
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        'font-family="system-ui, sans-serif" font-size="13">'
+    )
+    return "\n".join([head, f'<rect width="{width}" height="{height}" fill="#fff"/>', *parts, "</svg>"])
+
+
+def _heading(title: str, rows: Sequence[_Row], met: set[str]) -> str:
+    return f"{title}: {len(rows)} nodes, {sum(row.label in met for row in rows)} matched"
 
 
 def _rows(tree: Tree) -> list[_Row]:
@@ -69,9 +84,8 @@ def _rows(tree: Tree) -> list[_Row]:
     return rows
 
 
-def _column(title: str, rows: Sequence[_Row], x: int, met: set[str]) -> Iterator[str]:
-    marked = sum(row.label in met for row in rows)
-    yield f'<text x="{x}" y="20" font-weight="600">{title}: {len(rows)} nodes, {marked} matched</text>'
+def _column(heading: str, rows: Sequence[_Row], x: int, met: Collection[str] = ()) -> Iterator[str]:
+    yield f'<text x="{x}" y="20" font-weight="600">{heading}</text>'
     for place, row in enumerate(rows[:MOST_ROWS]):
         left, middle = x + min(row.level, 12) * INDENT, TOP + place * ROW + ROW // 2
         if row.parent is not None:

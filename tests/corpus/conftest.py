@@ -76,7 +76,8 @@ class Corpus:
 def _fill(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
     unknown = set(row) - set(table.arrow.names)
     assert not unknown, f"table {table.name} has no columns {unknown}"
-    return {c.name: row.get(c.name, None if c.nullable else _blank(c.type)) for c in table.columns}
+    blank = {c.name: None if c.nullable else _blank(c.type) for c in table.columns if c.name not in row}
+    return {**blank, **row}
 
 
 def _blank(kind: pa.DataType) -> Any:

@@ -1,0 +1,127 @@
+"""Commands that draw samples for people to check, and score what they answered.
+
+What belongs here: options and printing. What does not: sheets (`tasks/audit`).
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from flows import tables
+from flows.cli_build import FLAT
+from flows.machine import StoreFolder
+from flows.pipeline import choose_edition
+from flows.terminal import show_json, show_rows, show_text
+from schemas.errors import UsageError
+from tasks.audit.mindmaps import mindmap_sheet
+from tasks.audit.score import score_answers
+from tasks.audit.sheet import Sheet, read_answers, write_sheet
+from tasks.audit.surveys import survey_sheet
+from tasks.store.dataset import Dataset
+from tasks.store.editions import Editions
+from tasks.store.store import Store
+
+Size = Annotated[int, Parameter(validator=Number(gte=1))]
+Folder = Annotated[StoreFolder | None, FLAT]
+
+
+def surveys(
+    *,
+    n: Size = 25,
+    seed: int = 42,
+    edition: str | None = None,
+    to: Path = Path(),
+    folder: Folder = None,
+    json: bool = False,
+) -> None:
+    """Write a sheet on which people say whether accepted surveys are surveys.
+
+    Args:
+        n: How many.
+        seed: Of the sample.
+        edition: Its name; may be left out when there is only one.
+        to: Folder for the page and the CSV.
+        json: Print where they are as JSON.
+    """
+    name, found = _datasets(edition, folder)
+    _write(survey_sheet(name, _need(found, "surveys", name), _need(found, "papers", name), n, seed), to, json)
+
+
+def mindmaps(
+    *,
+    n: Size = 25,
+    seed: int = 42,
+    edition: str | None = None,
+    to: Path = Path(),
+    folder: Folder = None,
+    json: bool = False,
+) -> None:
+    """Write a sheet on which people compare mind-maps with the pictures they were read off.
+
+    Args:
+        n: How many.
+        seed: Of the sample.
+        edition: Its name; may be left out when there is only one.
+        to: Folder for the page and the CSV.
+        json: Print where they are as JSON.
+    """
+    name, found = _datasets(edition, folder)
+    _write(mindmap_sheet(name, _need(found, "mindmaps", name), found.get("figures"), n, seed), to, json)
+
+
+def score(file: Path, /, *, json: bool = False) -> None:
+    """Show what a filled sheet says, with 95 % Wilson intervals, beside the paper's 92, 80 and 60 %.
+
+    Args:
+        file: The CSV: saved by the page's button, or filled by hand with yes, no or unsure.
+        json: Print as JSON.
+    """
+    answers = read_answers(file)
+    scored = score_answers(answers)
+    if json:
+        found = [
+            {**one._asdict(), "ours": one.ours._asdict(), "paper": one.paper._asdict() if one.paper else None}
+            for one in scored
+        ]
+        show_json({"sheet": answers.sheet, "questions": found})
+        return
+    rows: list[tables.Row] = [
+        {
+            "question": one.question,
+            "yes": one.ours.yes,
+            "of": one.ours.judged,
+            "share": one.ours.share,
+            "low": one.ours.low,
+            "high": one.ours.high,
+            "unsure": one.unsure,
+            "unanswered": one.unanswered,
+            "paper": one.paper.share if one.paper else None,
+            "paper low": one.paper.low if one.paper else None,
+            "paper high": one.paper.high if one.paper else None,
+        }
+        for one in scored
+    ]
+    show_rows(rows, f"{answers.sheet}: share of yes with its 95 % Wilson interval", decimals=2)
+
+
+def _datasets(edition: str | None, folder: StoreFolder | None) -> tuple[str, dict[str, Dataset]]:
+    """The edition's name and its datasets by slot."""
+    store = Store((folder or StoreFolder()).root)
+    name = choose_edition(store, edition)
+    return name, {slot: store.open(ref) for slot, ref in Editions(store).load(name).slots.items()}
+
+
+def _need(found: dict[str, Dataset], slot: str, edition: str) -> Dataset:
+    if slot not in found:
+        raise UsageError(f"edition {edition} has no {slot}; run: arena build")
+    return found[slot]
+
+
+def _write(sheet: Sheet, to: Path, json: bool) -> None:
+    page, table = write_sheet(sheet, to)
+    if json:
+        show_json({"page": str(page), "csv": str(table), "items": [item.item for item in sheet.items]})
+    else:
+        show_text(f"{len(sheet.items)} items: open {page}, or fill {table}; then: arena audit score {table}")

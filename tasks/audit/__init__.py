@@ -1,0 +1,1 @@
+"""Samples of an edition for people to check, and what their answers say."""

@@ -1,0 +1,21 @@
+"""Which items of an edition are checked: a sample that depends on the seed and the ids alone.
+
+What belongs here: drawing the sample. What does not: what is shown of an item.
+"""
+
+from collections.abc import Iterable
+from random import Random
+
+from schemas.errors import BadInput
+
+
+def draw_sample(ids: Iterable[int], n: int, seed: int) -> list[int]:
+    """Draws `n` of the ids without replacement, or all when there are no more; in the order to be judged.
+
+    Raises:
+        BadInput: There is no id.
+    """
+    found = sorted(ids)
+    if not found:
+        raise BadInput("nothing to draw a sample from: the edition has none")
+    return Random(seed).sample(found, min(n, len(found)))  # noqa: S311

@@ -1,0 +1,55 @@
+"""What a filled sheet says: shares of yes with their intervals, beside what the paper found by hand.
+
+What belongs here: counting. What does not: reading sheets (`sheet`).
+"""
+
+from typing import NamedTuple
+
+from scipy.stats import binomtest
+
+from tasks.audit.sheet import Answer, Answers
+
+PAPER = {"survey": (23, 25), "extraction": (20, 25), "relevance": (15, 25)}
+"""Yes, and all, by question (Table 4 of the ResearchArena paper)."""
+
+
+class Share(NamedTuple):
+    """A share of yes with its 95 % Wilson interval; None where nothing was answered."""
+
+    yes: int
+    judged: int
+    share: float | None
+    low: float | None
+    high: float | None
+
+
+class Scored(NamedTuple):
+    """A question's answers; `unsure` and `unanswered` items enter no share."""
+
+    question: str
+    ours: Share
+    paper: Share | None
+    unsure: int
+    unanswered: int
+
+
+def score_answers(answers: Answers) -> list[Scored]:
+    """Scores every question of a sheet."""
+    return [_score(question, given) for question, given in answers.by_question.items()]
+
+
+def wilson(yes: int, judged: int) -> Share:
+    """A share with its interval.
+
+    Source: Wilson, Probable inference, the law of succession, and statistical inference, JASA 22 (1927).
+    """
+    if not judged:
+        return Share(0, 0, None, None, None)
+    interval = binomtest(yes, judged).proportion_ci(0.95, method="wilson")
+    return Share(yes, judged, yes / judged, float(interval.low), float(interval.high))
+
+
+def _score(question: str, given: list[Answer]) -> Scored:
+    yes = given.count("yes")
+    paper = wilson(*PAPER[question]) if question in PAPER else None
+    return Scored(question, wilson(yes, yes + given.count("no")), paper, given.count("unsure"), given.count(""))
