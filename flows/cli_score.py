@@ -9,10 +9,11 @@ from typing import Annotated
 from flows import tables
 from flows.cli_build import FLAT
 from flows.machine import StoreFolder
+from flows.models import choose_model, model_access
 from flows.pipeline import choose_edition
 from flows.terminal import show_json, show_rows
 from schemas.errors import UsageError
-from tasks.corpus.selector import find_selector, score_selector
+from tasks.corpus.selector import find_selector, open_asking, score_selector
 from tasks.metrics.ranking import evaluate_run
 from tasks.stats.ranking_files import read_qrels, read_run
 from tasks.store.editions import Editions
@@ -48,6 +49,7 @@ def selector(
     /,
     *,
     name: str = "rules",
+    model: str | None = None,
     edition: str | None = None,
     folder: Annotated[StoreFolder | None, FLAT] = None,
     json: bool = False,
@@ -57,6 +59,7 @@ def selector(
     Args:
         labels: JSON lines {"corpusid": ..., "title": ..., "label": "yes", "no" or "unsure"}.
         name: Which selector.
+        model: Language model of a selector that asks one; empty: the machine's ARENA_LLM_MODEL.
         edition: Whose papers; may be left out when there is only one.
         json: Print as JSON.
     """
@@ -65,7 +68,10 @@ def selector(
     papers = Editions(store).load(chosen).slots.get("papers")
     if papers is None:
         raise UsageError(f"edition {chosen} has no papers; run: arena build")
-    found = score_selector(labels, store.open(papers), find_selector(name))
+    chosen_selector = find_selector(name)
+    asked = choose_model(store.root, model) if chosen_selector.asks else None
+    with open_asking(model_access(store.root) if asked else None, asked) as asking:
+        found = score_selector(labels, store.open(papers), chosen_selector, asking=asking)
     if json:
         show_json({**found._asdict(), "confusions": [wrong._asdict() for wrong in found.confusions]})
         return

@@ -5,7 +5,8 @@ particular selector (a file each in `selectors`), the stage that runs it (`surve
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
@@ -18,7 +19,7 @@ from pydantic import BaseModel, ConfigDict
 from schemas.errors import BadInput
 from schemas.llm import CallOutcome, LlmAccess, ModelName
 from schemas.registry import Registry
-from tasks.llm.asker import Asker
+from tasks.llm.asker import Asker, open_door
 from tasks.llm.blocking import BlockingDoor
 from tasks.store.dataset import Dataset
 
@@ -81,6 +82,21 @@ class Asking:
     model: ModelName
     access: LlmAccess
     askers: list[Asker] = field(default_factory=list[Asker])
+
+
+@contextmanager
+def open_asking(access: LlmAccess | None, model: ModelName | None) -> Generator[Asking | None]:
+    """The way to a model; None where none is named.
+
+    Raises:
+        UsageError: A model is named, and no endpoint is set up for it.
+    """
+    if model is None:
+        yield None
+        return
+    with open_door(access, model) as door:
+        assert access is not None
+        yield Asking(door, model, access)
 
 
 class SurveySelector(Protocol):

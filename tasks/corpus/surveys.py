@@ -6,8 +6,7 @@ Scale: titles and abstracts stream through DuckDB once; only candidates (a few i
 spills, and they are judged and written batch by batch.
 """
 
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 
 import pyarrow as pa
 from pydantic import Field
@@ -18,8 +17,8 @@ from schemas.manifest import Counts
 from schemas.settings import Settings
 from schemas.tables.surveys import SURVEYS
 from tasks.corpus.engine import budget_of, connect, tables
-from tasks.corpus.selector import TITLE_PATTERNS, Asking, Candidate, SurveySelector, Word, find_selector
-from tasks.llm.asker import open_door, write_calls
+from tasks.corpus.selector import TITLE_PATTERNS, Asking, Candidate, SurveySelector, Word, find_selector, open_asking
+from tasks.llm.asker import write_calls
 from tasks.store.parquet import write_table
 from tasks.store.stage import stage
 from tasks.store.workspace import Workspace
@@ -57,7 +56,7 @@ def surveys(work: Workspace[SurveySettings]) -> None:
         raise UsageError(f"survey selector {settings.selector} {needs}")
     read = sum(file.rows or 0 for file in work.dataset("papers").manifest.files)
     for shard in work.pending(["part-00000"]):
-        with shard, _open(work) as asking, connect(budget_of(work), shard.name) as db:
+        with shard, open_asking(work.llm, settings.model) as asking, connect(budget_of(work), shard.name) as db:
             work.dataset("papers").relation(db).create_view("papers")
             found = tables(db.sql(CANDIDATES, params={"pattern": TITLE_PATTERNS[settings.word]}))
             judged = _judged(found, selector, asking, shard.counts)
@@ -65,18 +64,6 @@ def surveys(work: Workspace[SurveySettings]) -> None:
             shard.counts.add(Counts(read=read, dropped={"title": read - candidates}))
             if asking:
                 write_calls(shard.file("calls-00000.parquet"), asking.askers)
-
-
-@contextmanager
-def _open(work: Workspace[SurveySettings]) -> Generator[Asking | None]:
-    """The way to the model of the settings; None where they name none."""
-    model = work.settings.model
-    if model is None:
-        yield None
-        return
-    with open_door(work.llm, model) as door:
-        assert work.llm is not None
-        yield Asking(door, model, work.llm)
 
 
 def _judged(
