@@ -69,9 +69,9 @@ class DatasetsApi:
         self._http.close()
 
     def releases(self) -> list[ReleaseId]:
-        """Ids of all releases, ascending."""
+        """Ids of all releases, ascending; what does not look like one is left out."""
         found = _read(list[str], self._get(("release", "")), "the list of releases")
-        return [check_release(release) for release in sorted(found)]
+        return [ReleaseId(release) for release in sorted(found) if re.fullmatch(RELEASE_PATTERN, release)]
 
     def datasets(self, release: str) -> list[str]:
         """Names of a release's datasets."""
@@ -116,10 +116,12 @@ class DatasetsApi:
         headers = {"x-api-key": self._key.get_secret_value()} if self._key else {}
         try:
             response = self._http.get(url, headers=headers)
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise TransientError(
                 f"{url}: cannot be reached ({error or type(error).__name__}); is --url right?"
             ) from error
+        except httpx.InvalidURL as error:
+            raise UsageError(f"--url {self.settings.url!r}: is no address ({error})") from error
         status = response.status_code
         if status == 429 or status >= 500:
             wait = retry_after_s(response.headers.get("retry-after"))

@@ -74,7 +74,8 @@ class Downloader:
         if state.kept == self._keep.describe(target.dataset):
             checked = next((path for path in (target.file, target.kept, target.part) if path.exists()), None)
             if checked and checked.stat().st_size == state.done.size:
-                checked.replace(target.file)
+                if checked != target.file:
+                    checked.replace(target.file)
                 target.part.unlink(missing_ok=True)
                 return True
         target.forget()
@@ -203,8 +204,10 @@ class Downloader:
                 if status not in (200, 206, 416):
                     raise ReleaseError(f"{target.path}: the server answered {status} instead of 200 or 206")
                 yield response
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise TransientError(f"{target.path}: {error or type(error).__name__}") from error
+        except httpx.InvalidURL as error:
+            raise ReleaseError(f"{target.path}: the API gave a link that is none ({error})") from error
 
     def _seal(self, target: Target) -> None:
         """Checks a complete file, applies the filter, and gives it its name."""

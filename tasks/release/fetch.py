@@ -24,6 +24,7 @@ from schemas.errors import ReleaseError, UsageError
 from schemas.fetching import Diff, FetchedDataset, FetchManifest, FetchReport, FetchSettings
 from tasks.release.client import DatasetsApi, check_release
 from tasks.release.download import Downloader
+from tasks.release.fetched import MANIFEST, read_manifest, write_manifest
 from tasks.release.filenames import name_files
 from tasks.release.filtering import RecordFilter
 from tasks.release.targets import Links, Tally, Target, Withdrawn
@@ -33,7 +34,6 @@ log = logging.getLogger(__name__)
 
 FETCHING = ".fetching"
 DIFFS = "diffs"
-MANIFEST = "manifest.json"
 Ask = Callable[[], Sequence[str]]
 Progress = Callable[[Tally], None]
 
@@ -122,22 +122,6 @@ def choose_datasets(offered: Sequence[str], wanted: Sequence[str]) -> list[str]:
     return names
 
 
-def read_manifest(place: Path) -> FetchManifest | None:
-    """What was fetched into a folder; None when nothing says so.
-
-    Raises:
-        ReleaseError: The manifest cannot be read.
-    """
-    try:
-        return FetchManifest.model_validate_json((place / MANIFEST).read_bytes())
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise ReleaseError(
-            f"{place / MANIFEST}: cannot be read ({error}); remove the folder, fetch it again"
-        ) from error
-
-
 def _check_choice(there: FetchManifest | None, keep: RecordFilter, names: Sequence[str]) -> None:
     for name in names:
         if there and name in there.datasets and (kept := there.datasets[name].kept) != keep.describe(name):
@@ -179,8 +163,13 @@ class _Fetch:
     @contextmanager
     def alone(self) -> Generator[None]:
         """Lets one process at a time fetch this; the kernel frees the lock of a process that dies."""
-        self._work.parent.mkdir(parents=True, exist_ok=True)
-        with self._work.with_name(f"{self._work.name}.lock").open("wb") as lock:
+        path = self._work.with_name(f"{self._work.name}.lock")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lock = path.open("wb")
+        except OSError as error:
+            raise ReleaseError(f"{path}: cannot be written ({error.strerror}); choose another --releases") from error
+        with lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
@@ -197,7 +186,7 @@ class _Fetch:
             timeout = httpx.Timeout(self._api.settings.timeout_s)
             with httpx.Client(timeout=timeout, limits=limits, follow_redirects=True) as http:
                 down = Downloader(http, self._settings, self._api.settings, keep, self._progress)
-                _write_manifest(self._work, self._describe(self._fetch_all(missing, down), missing))
+                write_manifest(self._work, self._describe(self._fetch_all(missing, down), missing))
                 tally = down.tally
             there = self.finish()
         if there is None:
@@ -226,7 +215,7 @@ class _Fetch:
             if (self._work / folder).exists():
                 (self._work / folder).replace(self._place / folder)
         merged = FetchManifest(name=there.name, datasets=there.datasets | arrived.datasets)
-        _write_manifest(self._place, merged)
+        write_manifest(self._place, merged)
         shutil.rmtree(self._work)
         return merged
 
@@ -295,14 +284,6 @@ class _Fetch:
             kept = next((state.kept for state in states if state), None)
             datasets[folder] = FetchedDataset(files=tuple(files), kept=kept)
         return FetchManifest(name=self._work.name, datasets=datasets)
-
-
-def _write_manifest(place: Path, manifest: FetchManifest) -> None:
-    draft = place / f".{MANIFEST}.tmp"
-    draft.write_text(manifest.model_dump_json(indent=1))
-    fsync_path(draft)
-    draft.replace(place / MANIFEST)
-    fsync_path(place)
 
 
 def _measure(down: Downloader, target: Target, links: Links) -> int:

@@ -33,19 +33,20 @@ def link_path(url: str) -> str:
 def name_files(paths: Iterable[str]) -> dict[str, str]:
     """A name for each of these link paths: its last part where that is a plain name of its own, else with a hash.
 
-    Names hold letters, digits, `.`, `-` and `_` only, start with none of `.` and `-`, and are all different.
+    Names hold ASCII letters, digits, `.`, `-` and `_` only, do not start with `.` or `-`, and are all different, also
+    where case does not count.
     """
     plain = {path: _plain(path) for path in dict.fromkeys(paths)}
     often = Counter(name.lower() for name in plain.values())
     return {
-        path: name if name == path.rpartition("/")[2] and often[name.lower()] == 1 else f"{_hash(path)}-{name}"
+        path: name if name == path.rpartition("/")[2] and often[name.lower()] == 1 else f"_{_hash(path)}-{name}"
         for path, name in plain.items()
     }
 
 
 def _plain(path: str) -> str:
     last = re.split(r"[/\\]", unquote(path))[-1]
-    return re.sub(r"[^A-Za-z0-9._-]", "_", last)[-LONGEST:].lstrip(".-") or "file"
+    return re.sub(r"[^A-Za-z0-9._-]", "_", last)[-LONGEST:].lstrip("._-") or "file"
 
 
 def _hash(path: str) -> str:

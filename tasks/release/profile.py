@@ -16,7 +16,7 @@ from typing import Any
 from schemas.errors import BadInput
 from schemas.gate import DatasetProfile, FieldProfile, GateSettings, JsonType, ReleaseProfile
 from schemas.identifiers import DatasetName, Digest, ReleaseId
-from tasks.release.fetch import read_manifest
+from tasks.release.fetched import read_manifest
 from tasks.release.lines import parse_line, read_lines
 from tasks.release.mirror import find_files
 

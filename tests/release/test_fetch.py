@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -17,12 +18,15 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from schemas.errors import ReleaseError, TransientError, UsageError
 from schemas.fetching import ApiSettings, FetchReport, FetchSettings
 from tasks.release.client import DatasetsApi, newest_release
 from tasks.release.fetch import fetch_diffs, fetch_release
+from tasks.release.filenames import name_files
 from tasks.release.mirror import list_releases, open_release
 from tasks.release.pace import Pace
 from tests.release.s2_server import KEY, Fault, S2Server
@@ -54,8 +58,8 @@ def server() -> Iterator[S2Server]:
         yield server
 
 
-def api(server: S2Server, folder: Path, **settings: float) -> DatasetsApi:
-    return DatasetsApi(SecretStr(KEY), ApiSettings(url=server.url, **QUICK | settings), folder / "state")
+def api(server: S2Server, folder: Path, **chosen: float) -> DatasetsApi:
+    return DatasetsApi(SecretStr(KEY), ApiSettings(url=server.url, **QUICK | chosen), folder / "state")
 
 
 def fetch(server: S2Server, folder: Path, **settings: object) -> FetchReport:
@@ -226,6 +230,56 @@ def test_names_are_never_paths(server: S2Server, tmp_path: Path) -> None:
     assert len(open_release(tmp_path / "mirror", NEW, tmp_path / "f.json")["papers"].files) == len(names)
 
 
+@given(st.lists(st.text(max_size=300), max_size=8, unique=True))
+@settings(max_examples=50)
+def test_any_link_has_a_safe_name_of_its_own(paths: list[str]) -> None:
+    names = name_files(paths)
+    assert set(names) == set(paths)
+    assert len({name.lower() for name in names.values()}) == len(paths)
+    assert all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,140}", name) for name in names.values())
+
+
+def test_a_crash_at_any_rename_costs_no_byte(server: S2Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    renames, calls = Path.replace, 0
+    server.content[NEW] = {"papers": {"a.gz": lines(1, 9_000), "b.gz": lines(2, 9_000)}}
+    size = sum(map(len, server.content[NEW]["papers"].values()))
+    for crash in range(1, 99):
+        calls = 0
+
+        def replace(self: Path, target: Path, crash: int = crash) -> Path:
+            nonlocal calls
+            calls += 1
+            if calls == crash:
+                raise KeyboardInterrupt
+            return renames(self, target)
+
+        server.served.clear()
+        folder = tmp_path / str(crash)
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "replace", replace)
+            try:
+                fetch(server, folder, datasets=("papers",), parallel=1)
+            except KeyboardInterrupt:
+                assert list_releases(folder / "mirror") == []
+                fetch(server, folder, datasets=("papers",), parallel=1)
+        assert_same(server, folder / "mirror", datasets=("papers",))
+        assert size + 2 <= server.served.total() <= size + 4, "a probe of one byte may be repeated"
+        if calls < crash:
+            break
+    assert crash == 2 * 3 + 2 + 1, "each file: two notes and its name; the manifest, and the release"
+
+
+def test_progress_is_told_and_the_bandwidth_kept(server: S2Server, tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    chosen = FetchSettings(spare_gib=0, datasets=("abstracts", "citations"), bandwidth_mb_s=1)
+    began = time.monotonic()
+    with api(server, tmp_path) as client:
+        report = fetch_release(client, tmp_path / "mirror", NEW, chosen, lambda t: told.append((t.present, t.total)))
+    assert time.monotonic() - began > report.bytes / 1e6 * 0.9
+    assert told == sorted(told)
+    assert told[-1] == (report.bytes, report.bytes)
+
+
 def test_too_little_space_is_said_before_anything_comes(server: S2Server, tmp_path: Path) -> None:
     with pytest.raises(ReleaseError, match=r"needs 1,000,000\.00 GiB in .*/.fetching, where .* GiB are free"):
         fetch(server, tmp_path, spare_gib=1e6)
@@ -275,10 +329,10 @@ def test_diffs_come_in_their_order(server: S2Server, tmp_path: Path) -> None:
         (OLD, "2026-01-09"): {"papers": ({"u.gz": lines(1, 9_000)}, {"d.gz": lines(2, 600), "e.gz": lines(3, 600)})},
         ("2026-01-09", NEW): {"papers": ({"u.gz": lines(4, 9_000)}, {})},
     }
-    settings = FetchSettings(datasets=("papers",), spare_gib=0)
+    chosen = FetchSettings(datasets=("papers",), spare_gib=0)
     with api(server, tmp_path) as client:
         for received in (True, False):
-            reports = fetch_diffs(client, tmp_path / "mirror", (OLD, NEW), settings)
+            reports = fetch_diffs(client, tmp_path / "mirror", (OLD, NEW), chosen)
             assert [report.name for report in reports] == [f"{OLD}_2026-01-09", f"2026-01-09_{NEW}"]
             assert all(bool(report.received) == received for report in reports)
     for (start, end), changed in server.diffs.items():
@@ -294,6 +348,7 @@ from pathlib import Path
 from pydantic import SecretStr
 from schemas.fetching import ApiSettings, FetchSettings
 from tasks.release.client import DatasetsApi
+from tasks.release.filenames import name_files
 from tasks.release.fetch import fetch_release
 url, key, release, folder = sys.argv[1:]
 with DatasetsApi(SecretStr(key), ApiSettings(url=url, interval_s=0), Path(folder) / "state") as api:
