@@ -95,7 +95,7 @@ class OrganizationPlan:
             inputs["embeddings"] = f"embeddings/{settings.field}"
             if self.encoder is None:
                 raise UsageError(
-                    f"builder {made_by.name} needs embeddings; run: arena index --dense-fields {settings.field}"
+                    f"builder {made_by.name} needs embeddings; run: arena index --field {settings.field}"
                 )
         if source.run:
             inputs["run"] = source.run
