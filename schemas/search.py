@@ -88,6 +88,28 @@ class Found(NamedTuple):
     score: float | None = None
 
 
+class SearchSettings(Settings):
+    """Which engines are judged on which terms, and by whom."""
+
+    engines: tuple[str, ...] = Field(
+        default=("bm25", "dense", "hybrid"),
+        min_length=1,
+        description="Engines: bm25, dense, hybrid, semantic_scholar, openalex, arxiv, file:PATH, url:ADDRESS, or one "
+        "of another package; NAME=ENGINE gives one a name of its own. Added engines stand last.",
+    )
+    judges: tuple[str, ...] = Field(
+        default=("paper_lantern",), min_length=1, description="Judges: NAME, or NAME:MODEL for a model of its own."
+    )
+    model: str | None = Field(default=None, description="Language model; empty: the machine's ARENA_LLM_MODEL.")
+    field: DocumentField = Field(default="abstract", description="Which index an edition's engines search.")
+    depth: int = Field(default=20, ge=1, le=1000, description="Papers of each list that are judged.")
+    attempts: int = Field(default=1, ge=1, le=20, description="Times that every paper is judged, to see stability.")
+    limit_queries: int | None = Field(default=None, ge=1, description="Development only: the first of each test set.")
+    snapshot: str = Field(default="", description="Any word; another one asks live services again.")
+    resamples: int = Field(default=10_000, ge=100, description="Of the bootstrap and of the randomisation test.")
+    seed: int = Field(default=42, description="Of the order of judging and of resampling.")
+
+
 class EngineSettings(Settings):
     """Which engine answers, and how deep."""
 

@@ -41,7 +41,7 @@ def report(work: Workspace[ReportSettings]) -> None:
     for shard in work.pending(["report"]):
         with shard:
             page = compose(source, work.settings)
-            _write_page(shard, page)
+            write_page(shard, page)
             _write_trec(shard, source)
             shard.counts.kept = len(source.runs)
 
@@ -75,7 +75,8 @@ def _warnings(source: ReportSource) -> Iterator[str]:
         yield f"Some runs are limited to the first {limit} topics: figures are for development only."
 
 
-def _write_page(shard: Shard, page: Report) -> None:
+def write_page(shard: Shard, page: Report) -> None:
+    """Writes a report in all its forms as files of a shard."""
     shard.file("report.html").write_text(to_html(page))
     shard.file("report.md").write_text(to_markdown(page))
     shard.file("report.json").write_bytes(to_json(page))

@@ -164,5 +164,11 @@ class Editions:
 
 
 def _may_change(slot: str, published: EditionManifest) -> bool:
-    """Whether a slot of a published edition may be set: the report, and runs and scores that are not there yet."""
-    return slot == "report" or (slot.startswith(_OPEN_AFTER_PUBLISHING) and slot not in published.slots)
+    """Whether a slot of a published edition may be set: the report, what judges of search engines found, and runs and
+    scores that are not there yet.
+    """
+    return (
+        slot == "report"
+        or slot.startswith("search/")
+        or (slot.startswith(_OPEN_AFTER_PUBLISHING) and slot not in published.slots)
+    )

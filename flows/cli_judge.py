@@ -1,0 +1,153 @@
+"""`arena judge`: search engines on researchers' queries, judged by a model.
+
+What belongs here: options and printing. What does not: the walk (`search_papers`).
+"""
+
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import polars as pl
+from cyclopts import Parameter
+
+from flows import tables
+from flows.cli_build import FLAT
+from flows.machine import Machine
+from flows.pipeline import Pipeline, Slots
+from flows.search_papers import ask_engines, estimate, judge_results, search_edition
+from flows.terminal import Display, show_json, show_rows, show_text
+from schemas.llm import Estimate
+from schemas.search import SearchQuery, SearchSettings
+from schemas.settings import StageControl
+from tasks.stats.search_queries import marginals, read_test_set, unknown_values
+from tasks.store.dataset import Dataset
+from tasks.store.store import Store
+
+SHOWN = ("mean_1", "mean_5", "mean_10", "mean_20", "ndcg_10", "high_10", "coverage_10")
+
+
+def judge(
+    queries: Annotated[list[Path], Parameter(help="JSON files of queries, one test set each.")],
+    /,
+    *,
+    edition: str | None = None,
+    settings: Annotated[SearchSettings, FLAT] = SearchSettings(),
+    labels: Path | None = None,
+    list_marginals: Annotated[bool, Parameter(name="--list")] = False,
+    dry_run: bool = False,
+    to: Path | None = None,
+    control: Annotated[StageControl, FLAT] = StageControl(),
+    machine: Annotated[Machine | None, FLAT] = None,
+    json: bool = False,
+) -> None:
+    """Judge what search engines return for researchers' queries, and compare the engines.
+
+    Every paper is judged once a query, whichever engines return it; what was judged before is not paid for again.
+
+    Args:
+        queries: Files of queries.
+        edition: Its name; may be left out when there is only one. A new name when no engine searches an edition.
+        labels: A sheet on which people judged some of the papers, to compare the judges with.
+        list_marginals: Only check the files and show how many queries have which value.
+        dry_run: Ask the engines, show what judging would cost, and stop.
+        to: Folder to copy the report to.
+        json: Print as JSON.
+    """
+    if list_marginals:
+        _show_marginals([query for path in queries for query in read_test_set(path)], json)
+        return
+    machine = machine or Machine()
+    store = Store(machine.root)
+    with Display() as display:
+        name = search_edition(store, edition, settings)
+        pipeline = Pipeline(store, name, display.executor(store, machine), control)
+        searched = ask_engines(pipeline, settings, queries)
+        built = None if dry_run else judge_results(pipeline, settings, searched, labels)
+    if built is None:
+        _show_estimate(estimate(pipeline, searched), json)
+    elif "search/report" in built:
+        _show_scores(pipeline, built, to, json)
+    else:  # --until an earlier stage
+        show_rows(tables.count_rows(store, built), f"edition {name}", decimals=1)
+
+
+def _show_marginals(queries: list[SearchQuery], json: bool) -> None:
+    unknown = unknown_values(queries)
+    rows: list[tables.Row] = [
+        {
+            "test set": test_set,
+            "dimension": dimension,
+            "value": value,
+            "queries": number,
+            "note": "not in the benchmark's table"
+            if {f"dimension {dimension}", f"{dimension} {value}"} & unknown.keys()
+            else "",
+        }
+        for (test_set, dimension, value), number in marginals(queries).items()
+    ]
+    if json:
+        show_json(rows)
+    else:
+        show_rows(rows, f"{len(queries):,} queries")
+
+
+def _show_estimate(costs: dict[str, Estimate], json: bool) -> None:
+    rows: list[tables.Row] = [
+        {
+            "judge": tag,
+            "judgments": cost.calls,
+            "remembered": cost.cached,
+            "tokens": cost.tokens.total,
+            "USD, answers of full length": cost.usd,
+            "USD, at most": cost.usd_bound,
+        }
+        for tag, cost in costs.items()
+    ]
+    if json:
+        show_json(rows)
+    else:
+        show_rows(rows, "what judging would cost; nothing was asked")
+
+
+def _show_scores(pipeline: Pipeline, built: Slots, to: Path | None, json: bool) -> None:
+    store = pipeline.store
+    page = store.folder(built["search/report"])
+    if to:
+        shutil.copytree(page, to, dirs_exist_ok=True)
+        page = to
+    scored = {
+        slot.removeprefix("search/scores/"): _score_rows(store.open(ref))
+        for slot, ref in built.items()
+        if slot.startswith("search/scores/")
+    }
+    cost = [_cost_row(slot, store.open(ref)) for slot, ref in built.items() if slot.startswith("search/judgments/")]
+    if json:
+        found = {"edition": pipeline.edition, "scores": scored, "cost": cost}
+        show_json({**found, "report": str(page / "report.html"), "datasets": tables.slot_refs(built)})
+        return
+    for tag, rows in scored.items():
+        show_rows(rows, f"judged by {tag}: mean over queries, reported scores 0 to 100", decimals=3)
+    show_rows(cost, "judgments: asked this time when they were made, or remembered from before")
+    show_text(f"report: {page / 'report.html'}")
+
+
+def _score_rows(scores: Dataset) -> list[tables.Row]:
+    means = pl.read_parquet(scores.files("summaries")).filter(group="all")
+    wide = means.pivot("measure", index=["engine", "queries", "answered"], values="mean")
+    shown = [name for name in SHOWN if name in wide.columns]
+    return wide.sort(shown[0], descending=True).select("engine", *shown, "answered", "queries").to_dicts()
+
+
+def _cost_row(slot: str, judgments: Dataset) -> tables.Row:
+    counts = judgments.manifest.counts
+    usd = pl.read_parquet(judgments.files("calls"))["cost_usd"].sum()
+    return {
+        "judge": slot.removeprefix("search/judgments/"),
+        "judgments": counts.read,
+        "scored": counts.kept,
+        "failed": counts.failed,
+        "over budget": counts.dropped.get("over_budget", 0),
+        "asked": int(counts.notes.get("judgments asked", 0)),
+        "remembered": int(counts.notes.get("judgments remembered", 0)),
+        "USD": float(usd or 0),
+    }

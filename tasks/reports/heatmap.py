@@ -1,0 +1,64 @@
+"""A table of numbers as coloured cells, drawn as SVG.
+
+What belongs here: geometry, colours and markup. What does not: the numbers (`sections/`).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+
+ROW = 24
+LABEL = 320
+CELL = 130
+TOP = 40
+MOST_LETTERS = 44
+LIGHT, DARK = (240, 246, 252), (11, 92, 173)
+"""Colours of the lowest and of the highest number."""
+
+
+def draw_heat_map(
+    rows: Sequence[str], columns: Sequence[str], values: Mapping[tuple[str, str], float], headings: frozenset[str]
+) -> str:
+    """SVG with a row a label and a column a name; a cell without a number stays white.
+
+    Args:
+        rows: Labels, from the top.
+        columns: Names, from the left.
+        values: Numbers by row and column; the colours span from the lowest to the highest.
+        headings: Of the rows those that are headings of the ones below, without cells.
+
+    Returns:
+        A complete SVG document; all text in it is escaped.
+    """
+    width, height = LABEL + CELL * len(columns) + 10, TOP + ROW * len(rows) + 10
+    low, high = min(values.values(), default=0.0), max(values.values(), default=1.0)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        'font-family="system-ui, sans-serif" font-size="13">',
+        f'<rect width="{width}" height="{height}" fill="#fff"/>',
+        *(
+            _text(LABEL + CELL * at + CELL // 2, TOP - 14, name, 'text-anchor="middle" font-weight="600"', 20)
+            for at, name in enumerate(columns)
+        ),
+    ]
+    for place, row in enumerate(rows):
+        top = TOP + ROW * place
+        parts.append(_text(8 if row in headings else 20, top + 17, row, 'font-weight="600"' if row in headings else ""))
+        parts += _cells(top, [values.get((row, column)) for column in columns], low, high)
+    return "\n".join([*parts, "</svg>"])
+
+
+def _cells(top: int, values: Sequence[float | None], low: float, high: float) -> Iterator[str]:
+    for at, value in enumerate(values):
+        if value is None:
+            continue
+        share = (value - low) / (high - low) if high > low else 0.0
+        colour = "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in zip(LIGHT, DARK, strict=True))
+        left = LABEL + CELL * at
+        yield f'<rect x="{left}" y="{top}" width="{CELL - 2}" height="{ROW - 2}" rx="3" fill="{colour}"/>'
+        ink = "#fff" if share > 0.55 else "#1b1f24"
+        yield _text(left + CELL // 2, top + 16, f"{value:.1f}", f'text-anchor="middle" fill="{ink}"')
+
+
+def _text(x: int, y: int, text: str, style: str = "", letters: int = MOST_LETTERS) -> str:
+    shown = text if len(text) <= letters else text[: letters - 1] + "…"
+    return f'<text x="{x}" y="{y}" {style}>{escape(shown)}</text>'

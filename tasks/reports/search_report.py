@@ -1,0 +1,78 @@
+"""The `search_report` stage: the page on judged search engines, and its files.
+
+What belongs here: putting the page together. What does not: its sections (`sections/search`), the edition's report.
+"""
+
+from collections.abc import Iterator
+
+from schemas.settings import EncoderSettings
+from tasks.exports.search_trec import write_search_trec
+from tasks.reports.blocks import Report
+from tasks.reports.report import ReportSettings, write_page
+from tasks.reports.sections import lineage, search
+from tasks.reports.source import ReportSource
+from tasks.stats.judgment_care import JUDGMENTS
+from tasks.store.dataset import Dataset
+from tasks.store.stage import stage
+from tasks.store.workspace import Workspace
+
+STAND_IN = "stand-in"
+
+
+@stage("search_report", version=1, settings=ReportSettings)
+def search_report(work: Workspace[ReportSettings]) -> None:
+    """Writes report.html, report.md, report.json, a CSV per table, an SVG per figure, TREC files per judge.
+
+    Inputs: `queries`, `agreement`, `judgments:<tag>` with `search_scores:<tag>` for every judge, and `results:<tag>`
+    for every engine.
+    """
+    source = ReportSource({name: work.dataset(name) for name in work.inputs})
+    for shard in work.pending(["report"]):
+        with shard:
+            write_page(shard, compose(source, work.settings))
+            for tag, judgments in _judgments(source).items():
+                folder = shard.file(f"trec/{tag}/qrels.txt").parent
+                for path in write_search_trec(judgments, folder):
+                    if path.name != "qrels.txt":
+                        shard.file(f"trec/{tag}/{path.relative_to(folder)}")
+            shard.counts.kept = len(_judgments(source))
+
+
+def compose(source: ReportSource, settings: ReportSettings) -> Report:
+    """The page's content."""
+    queries = source.datasets["queries"].table(columns=["test_set"])["test_set"]
+    judged = sum(dataset.manifest.counts.read for dataset in _judgments(source).values())
+    subtitle = (
+        f"Edition {settings.edition}: {len(queries):,} queries in {len(queries.unique())} test sets, "
+        f"{judged:,} judgments by {len(_judgments(source))} judges."
+    )
+    content = (*search.sections(source), *lineage.sections(source))
+    return Report(settings.title, subtitle, content, tuple(_warnings(source)))
+
+
+def _judgments(source: ReportSource) -> dict[str, Dataset]:
+    return {
+        name.removeprefix(JUDGMENTS): dataset
+        for name, dataset in sorted(source.datasets.items())
+        if name.startswith(JUDGMENTS)
+    }
+
+
+def _warnings(source: ReportSource) -> Iterator[str]:
+    for tag, dataset in _judgments(source).items():
+        if dataset.manifest.parameters["model"]["provider"] == STAND_IN:
+            yield (
+                f"{tag}: the judge is the stand-in, a program that counts shared words. These scores show that all "
+                "parts work together; they say nothing about engines."
+            )
+        if lacking := dataset.manifest.counts.dropped.get("over_budget"):
+            yield (
+                f"{tag}: {lacking:,} papers were not judged because of the cap; raise it and judge again with "
+                "--force judge: what was judged is not paid for twice."
+            )
+    usual = EncoderSettings().model
+    for model in sorted({d.manifest.parameters["encoder"]["model"] for d in source.of_stage("embeddings")} - {usual}):
+        yield f"Dense and hybrid engines use the encoder {model}, not {usual}."
+    limits = {d.manifest.parameters["limit_queries"] for d in source.of_stage("search_results")} - {None}
+    for limit in sorted(limits):
+        yield f"Only the first {limit} queries of each test set were asked: figures are for development only."

@@ -1,0 +1,293 @@
+"""Search engines judged on real queries: scores, which engines can be told apart, where they fail, the judges' care.
+
+What belongs here: what the stages `judge`, `search_scores` and `agreement` found. What does not: computing it.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from tasks.reports.blocks import Cell, Change, Estimate, FigureBlock, Section, TableBlock
+from tasks.reports.heatmap import draw_heat_map
+from tasks.reports.source import ReportSource
+from tasks.stats.search_scores import SIGNIFICANT
+from tasks.store.dataset import Dataset
+
+PREFIX = "search_scores:"
+HEADLINE = 10
+"""Cutoff of the main figures, or the largest below it that there is."""
+
+WORST = 8
+"""Queries that are shown with what the judge said."""
+
+NAMES = {"mean": "Mean", "ndcg": "nDCG", "high": "80 or above", "coverage": "Judged"}
+_NOTE = (
+    "Mean: reported score (level times 20) of the judged papers among the first k, over all queries; a query for which "
+    "the engine returned nothing counts 0. nDCG: levels as gains, over all papers that any engine returned for the "
+    "query. 80 or above: share of judged papers with level 4 or 5. Judged: share of returned papers with a valid "
+    "judgment; one without counts for nothing. 95 % bootstrap intervals over queries."
+)
+
+
+class _Judged(NamedTuple):
+    """One judge's results; frames as the stages wrote them."""
+
+    tag: str
+    judge: Dataset
+    summaries: pl.DataFrame
+    comparisons: pl.DataFrame
+    scores: pl.DataFrame
+    engines: list[str]
+    cutoff: int
+
+    def name(self, block: str) -> str:
+        """File name of a block."""
+        return f"{block}-{self.tag}"
+
+    def estimate(self, engine: str, measure: str, group: str = "all") -> Estimate:
+        """A mean with its interval."""
+        rows = self.summaries.filter(engine=engine, measure=measure, group=group)
+        return Estimate(*rows.select("mean", "low", "high").row(0)) if len(rows) else Estimate(None)
+
+
+def sections(source: ReportSource) -> list[Section]:
+    """A section a judge, and one on the care of the judges; none when no engine was judged."""
+    tags = sorted(name.removeprefix(PREFIX) for name in source.datasets if name.startswith(PREFIX))
+    found = [_section(source, _read(source, tag)) for tag in tags]
+    if tags and "agreement" in source.datasets:
+        found += _care(source)
+    return found
+
+
+def _read(source: ReportSource, tag: str) -> _Judged:
+    scored, judged = source.datasets[PREFIX + tag], source.datasets[f"judgments:{tag}"]
+    summaries = pl.read_parquet(scored.files("summaries"))
+    cutoffs = {int(measure.rpartition("_")[2]) for measure in summaries["measure"].unique()}
+    cutoff = max((k for k in cutoffs if k <= HEADLINE), default=min(cutoffs))
+    means = summaries.filter(measure=f"mean_{cutoff}", group="all").sort("mean", descending=True, nulls_last=True)
+    comparisons, scores = pl.read_parquet(scored.files("comparisons")), pl.read_parquet(scored.files())
+    return _Judged(tag, judged, summaries, comparisons, scores, means["engine"].to_list(), cutoff)
+
+
+def _section(source: ReportSource, judged: _Judged) -> Section:
+    return Section(
+        f"Search engines, judged by {judged.tag}",
+        "How relevant is what an engine returns for a researcher's query? A judge reads every paper once, whichever "
+        "engine returned it.",
+        (
+            _engines(judged),
+            _comparisons(judged),
+            _cutoffs(judged),
+            _heat_map(judged),
+            _values(judged),
+            _worst(source, judged),
+            _cost(judged),
+            _outcomes(source, judged),
+        ),
+    )
+
+
+def _engines(judged: _Judged) -> TableBlock:
+    k = judged.cutoff
+    ties = judged.comparisons.filter(measure=f"mean_{k}", tied=True).select("engine", "other").rows()
+    rows: list[tuple[Cell, ...]] = []
+    for engine in judged.engines:
+        counts = judged.summaries.filter(engine=engine, measure=f"mean_{k}", group="all").row(0, named=True)
+        others = sorted({b if a == engine else a for a, b in ties if engine in (a, b)})
+        measures = [judged.estimate(engine, f"{name}_{k}") for name in NAMES]
+        tied = ", ".join(others) or ("none" if len(judged.engines) > 1 else None)
+        rows.append((engine, *measures, tied, counts["answered"], counts["queries"]))
+    return TableBlock(
+        judged.name("search"),
+        "Engines, best first",
+        ("Engine", *(f"{name} @{k}" for name in NAMES.values()), "Tied with", "Answered", "Queries"),
+        tuple(rows),
+        f"{_NOTE} Tied: the paired randomisation test over queries, with Holm's correction over all pairs of engines, "
+        f"has p >= {SIGNIFICANT:g}.",
+        frozenset({f"{name} @{k}" for name in ("Mean", "nDCG", "80 or above")}),
+    )
+
+
+def _comparisons(judged: _Judged) -> TableBlock:
+    k = judged.cutoff
+    measures = [f"mean_{k}", f"ndcg_{k}", f"high_{k}"]
+    rows = [
+        (
+            f"{row['engine']} - {row['other']}",
+            f"{NAMES[row['measure'].partition('_')[0]]} @{k}",
+            Change(row["difference"], row["p_holm"]),
+            Estimate(row["difference"], row["low"], row["high"]),
+            row["wins"],
+            row["ties"],
+            row["losses"],
+            "tied" if row["tied"] else "told apart",
+        )
+        for measure in measures
+        for row in judged.comparisons.filter(measure=measure).iter_rows(named=True)
+    ]
+    return TableBlock(
+        judged.name("search_differences"),
+        "Pairs of engines on the same queries",
+        ("Pair", "Measure", "Difference", "Interval", "Wins", "Ties", "Losses", "Verdict"),
+        tuple(rows),
+        "p after Holm's correction.",
+    )
+
+
+def _cutoffs(judged: _Judged) -> TableBlock:
+    names = [name for name in NAMES if name != "coverage"]
+    cutoffs = sorted({int(m.rpartition("_")[2]) for m in judged.summaries["measure"].unique()})
+    columns = [(name, k) for name in names for k in cutoffs]
+    rows = [(engine, *(judged.estimate(engine, f"{name}_{k}") for name, k in columns)) for engine in judged.engines]
+    titles = tuple(f"{NAMES[name]} @{k}" for name, k in columns)
+    return TableBlock(
+        judged.name("search_cutoffs"), "Every cutoff", ("Engine", *titles), tuple(rows), best=frozenset(titles)
+    )
+
+
+def _groups(judged: _Judged) -> list[str]:
+    """Groups other than all, test sets first, then dimension by dimension."""
+    groups = judged.summaries["group"].unique().to_list()
+    return sorted((group for group in groups if group != "all"), key=lambda g: (not g.startswith("test_set: "), g))
+
+
+def _heat_map(judged: _Judged) -> FigureBlock:
+    k = judged.cutoff
+    means = judged.summaries.filter(measure=f"mean_{k}")
+    known = {
+        (row["group"], row["engine"]): row["mean"] for row in means.iter_rows(named=True) if row["mean"] is not None
+    }
+    rows, headings = ["all"], set[str]()
+    values = {("all", engine): known["all", engine] for engine in judged.engines if ("all", engine) in known}
+    for group in _groups(judged):
+        dimension, _, value = group.partition(": ")
+        if dimension not in headings:
+            headings.add(dimension)
+            rows.append(dimension)
+        rows.append(f"{value} ({_queries(means, group)})")
+        values |= {(rows[-1], e): known[group, e] for e in judged.engines if (group, e) in known}
+    return FigureBlock(
+        judged.name("search-map"),
+        f"Mean @{k} by test set and by every value of every dimension, with the number of queries",
+        draw_heat_map(rows, judged.engines, values, frozenset(headings)),
+        wide=True,
+    )
+
+
+def _queries(means: pl.DataFrame, group: str) -> int:
+    return means.filter(group=group)["queries"][0]
+
+
+def _values(judged: _Judged) -> TableBlock:
+    k = judged.cutoff
+    means = judged.summaries.filter(measure=f"mean_{k}")
+    rows = tuple(
+        (group, _queries(means, group), *(judged.estimate(engine, f"mean_{k}", group) for engine in judged.engines))
+        for group in _groups(judged)
+    )
+    return TableBlock(
+        judged.name("search_values"),
+        f"Mean @{k} by test set and by every value of every dimension",
+        ("Queries with", "Number", *judged.engines),
+        rows,
+        "A value that the benchmark's own table does not list is kept. Intervals are wide where queries are few.",
+    )
+
+
+def _worst(source: ReportSource, judged: _Judged) -> TableBlock:
+    scores = judged.scores.filter(measure=f"mean_{judged.cutoff}")
+    means = scores.group_by("query_key").agg(pl.col("value").mean()).drop_nulls().sort("value", "query_key")
+    texts = dict(pl.read_parquet(source.datasets["queries"].files()).select("query_key", "text").iter_rows())
+    first = {(row["query_key"], row["engine"]): row for row in _firsts(judged)}
+    values = {(q, e): v for q, e, v in scores.select("query_key", "engine", "value").iter_rows()}
+    rows: list[tuple[Cell, ...]] = []
+    for query_key in means["query_key"].head(WORST):
+        for engine in judged.engines:
+            told: Mapping[str, Any] = first.get((query_key, engine), {})
+            sentence = told.get("reason") or told.get("note") or told.get("outcome")
+            title = told.get("title")
+            level = told.get("score")
+            reported = None if level is None else 20 * level
+            rows.append((texts[query_key], engine, values.get((query_key, engine)), title, reported, sentence))
+    return TableBlock(
+        judged.name("search_worst"),
+        f"The {WORST} queries with the lowest mean @{judged.cutoff} over all engines",
+        ("Query", "Engine", f"Mean @{judged.cutoff}", "First paper", "Score", "The judge's sentence"),
+        tuple(rows),
+    )
+
+
+def _firsts(judged: _Judged) -> Iterator[Mapping[str, Any]]:
+    """The judgment of the first paper of every list."""
+    pool = pl.read_parquet(judged.judge.files("pool")).filter(rank=1)
+    judgments = pl.read_parquet(judged.judge.files()).filter(attempt=0)
+    return pool.join(judgments, on=["query_key", "doc_key"]).iter_rows(named=True)
+
+
+def _cost(judged: _Judged) -> TableBlock:
+    counts, parameters = judged.judge.manifest.counts, judged.judge.manifest.parameters
+    calls = pl.read_parquet(judged.judge.files("calls"))
+    alone = pl.read_parquet(judged.judge.files(), columns=["title_only"])["title_only"].sum()
+    rows: list[tuple[Cell, ...]] = [
+        ("Judge", parameters["judge"]),
+        ("Model", f"{parameters['model']['model']} of {parameters['model']['provider']}"),
+        ("Judgments", counts.read),
+        ("with a valid score", counts.kept),
+        ("failed", counts.failed),
+        *((reason.replace("_", " "), number) for reason, number in sorted(counts.dropped.items())),
+        ("judged on the title alone", int(alone or 0)),
+        *((what, int(number)) for what, number in sorted(counts.notes.items())),
+        ("Tokens read", int(calls["input_tokens"].sum() or 0)),
+        ("Tokens written", int(calls["output_tokens"].sum() or 0)),
+        ("USD, when the calls were made", float(calls["cost_usd"].sum() or 0)),
+    ]
+    return TableBlock(judged.name("search_cost"), "What was judged, and what it cost", ("Item", "Number"), tuple(rows))
+
+
+def _outcomes(source: ReportSource, judged: _Judged) -> TableBlock:
+    rows: list[tuple[Cell, ...]] = []
+    for engine in judged.engines:
+        outcomes = pl.read_parquet(source.datasets[f"results:{engine}"].files("outcomes"))
+        counts = dict(outcomes.group_by("outcome").len().iter_rows())
+        returned = outcomes["returned"].mean()
+        failures = outcomes.filter(outcome="failed")["note"]
+        rows.append(
+            (
+                engine,
+                *(counts.get(name, 0) for name in ("scored", "empty", "failed")),
+                float(returned) if isinstance(returned, float) else None,
+                failures[0] if len(failures) else None,
+            )
+        )
+    return TableBlock(
+        judged.name("search_outcomes"),
+        "How engines ended on the queries",
+        ("Engine", "Answered", "Empty", "Failed", "Papers a query", "For example"),
+        tuple(rows),
+    )
+
+
+def _care(source: ReportSource) -> list[Section]:
+    dataset = source.datasets["agreement"]
+    pairs, sure = pl.read_parquet(dataset.files()), pl.read_parquet(dataset.files("confidences"))
+    if not len(pairs):
+        return []
+    columns = ("kind", "first", "second", "papers", "equal", "close", "difference", "kappa", "alpha")
+    titles = ("Kind", "First", "Second", "Papers", "Equal", "Within 1", "First less second", "Kappa", "Alpha")
+    agreement = TableBlock(
+        "judges_agreement",
+        "Judgments of the same papers",
+        titles,
+        tuple(pairs.select(columns).iter_rows()),
+        "Kappa: Cohen's, quadratic weights. Alpha: Krippendorff's for interval data. Differences in levels of 0 to 5.",
+    )
+    confidence = TableBlock(
+        "judges_confidence",
+        "A judge's confidence, and how far others are from its level",
+        ("Judge", "Confidence", "Against", "Pairs", "Mean distance"),
+        tuple(sure.select("judge", "confidence", "against", "pairs", "disagreement").iter_rows()),
+        "A judge that knows when it is wrong has smaller distances where it is surer.",
+    )
+    lead = "How stable are the judges, and how far do they agree with each other and with people?"
+    return [Section("Care of the judges", lead, (agreement, confidence) if len(sure) else (agreement,))]
