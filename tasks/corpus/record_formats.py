@@ -19,7 +19,16 @@ from schemas.tables.bibliography import BIBLIOGRAPHY
 from schemas.tables.citation_records import CITATION_RECORDS
 from schemas.tables.full_texts import FULL_TEXTS, PARAGRAPH, SECTION
 from schemas.tables.paper_records import PAPER_RECORDS
-from tasks.release.decode import MAX_ID, Record, Row, decode_abstract, decode_citation, decode_paper
+from tasks.release.decode import (
+    MAX_ID,
+    Record,
+    Row,
+    decode_abstract,
+    decode_citation,
+    decode_paper,
+    read_id,
+    read_optional_id,
+)
 from tasks.release.s2orc import decode_s2orc, decode_s2orc_v2
 from tasks.store.parquet import ROW_GROUP
 
@@ -27,6 +36,11 @@ ENTRY = pa.struct([pa.field(column.name, column.type) for column in BIBLIOGRAPHY
 """An entry without the paper and the position: a member of the list column `entries` of full texts until they part."""
 
 Integers = Sequence[np.ndarray]
+Key = tuple[int, int]
+
+ANYWHERE = -1
+NOTHING = -2
+"""First and second integer of the key of a row that no later record replaces."""
 
 
 class Format(NamedTuple):
@@ -39,7 +53,11 @@ class Format(NamedTuple):
         identify: Integer columns that are equal for records of the same thing; the first is the bucket's key.
         arrange: Integer columns by which a file ascends, the first first.
         required: A row that has null here is dropped.
+        keys: Two integers a row, `(n, 2)`, that are equal for records that replace each other from release to release;
+            a first of `ANYWHERE` says that such records can be in several buckets, else it is the bucket's key.
+        read_key: The same of a record, or of a record that says what is to be deleted.
         part: Rows of `tabulate` to rows of each of `tables`.
+        key_columns: The columns of the main table that `keys` reads.
         row_group: Rows of a row group of the main table.
         level: zstd level of the main table.
     """
@@ -50,7 +68,10 @@ class Format(NamedTuple):
     identify: Callable[[pa.Table], Integers]
     arrange: Callable[[pa.Table], Integers]
     required: str
+    keys: Callable[[pa.Table], np.ndarray]
+    read_key: Callable[[Record], Key]
     part: Callable[[pa.Table], tuple[pa.Table, ...]] = lambda rows: (rows,)
+    key_columns: tuple[str, ...] = ("corpus_id",)
     row_group: int = ROW_GROUP
     level: int = 3
 
@@ -58,6 +79,12 @@ class Format(NamedTuple):
     def key(self) -> str:
         """The column that decides the bucket."""
         return self.tables[0].order[0]
+
+    def empty(self) -> pa.Table:
+        """A table as `tabulate` makes it, without rows."""
+        fields = [pa.field(column.name, column.type) for column in self.tables[0].columns]
+        fields += [pa.field("entries", pa.list_(ENTRY))] if len(self.tables) > 1 else []
+        return pa.schema(fields).empty_table()
 
 
 def _without_notes(decode: Callable[[Record], Row]) -> Callable[[Record, Counter[str]], Row]:
@@ -109,6 +136,15 @@ def _paper_id(rows: pa.Table) -> Integers:
     return (rows["corpus_id"].to_numpy(),)
 
 
+def _paper_keys(rows: pa.Table) -> np.ndarray:
+    ids = rows["corpus_id"].to_numpy()
+    return np.stack([ids, np.zeros_like(ids)], axis=1)
+
+
+def _read_paper_key(record: Record) -> Key:
+    return read_id(record, "corpusid"), 0
+
+
 def _integers(rows: pa.Table, column: str, null: int) -> np.ndarray:
     return pc.fill_null(rows[column].cast(pa.int64()), null).to_numpy()
 
@@ -118,6 +154,19 @@ def _edge_identity(rows: pa.Table) -> Integers:
     ids, cited = _integers(rows, "citation_id", -1), _integers(rows, "cited_corpus_id", -1)
     alone = np.arange(len(ids)) - MAX_ID
     return rows["citing_corpus_id"].to_numpy(), np.where(ids >= 0, ids, np.where(cited >= 0, -1 - cited, alone))
+
+
+def _edge_keys(rows: pa.Table) -> np.ndarray:
+    """The citation's own id wherever it is; without one the pair."""
+    ids, cited = _integers(rows, "citation_id", -1), _integers(rows, "cited_corpus_id", NOTHING)
+    first = np.where(ids >= 0, ANYWHERE, np.where(cited >= 0, rows["citing_corpus_id"].to_numpy(), NOTHING))
+    return np.stack([first, np.where(ids >= 0, ids, cited)], axis=1)
+
+
+def _read_edge_key(record: Record) -> Key:
+    if (number := read_optional_id(record, "citationid")) is not None:
+        return ANYWHERE, number
+    return read_id(record, "citingcorpusid"), read_id(record, "citedcorpusid")
 
 
 def _edge_order(rows: pa.Table) -> Integers:
@@ -136,6 +185,8 @@ _FULL_TEXTS = Format(
     _paper_id,
     _paper_id,
     required="corpus_id",
+    keys=_paper_keys,
+    read_key=_read_paper_key,
     part=_part_bibliography,
     row_group=256,  # some 15 MB
     level=1,  # a tenth larger than level 3, written in half the time
@@ -143,10 +194,24 @@ _FULL_TEXTS = Format(
 
 FORMATS: dict[DatasetName, Format] = {
     "papers": Format(
-        (PAPER_RECORDS,), _without_notes(decode_paper), _plain(PAPER_RECORDS), _paper_id, _paper_id, "corpus_id"
+        (PAPER_RECORDS,),
+        _without_notes(decode_paper),
+        _plain(PAPER_RECORDS),
+        _paper_id,
+        _paper_id,
+        "corpus_id",
+        _paper_keys,
+        _read_paper_key,
     ),
     "abstracts": Format(
-        (ABSTRACT_RECORDS,), _without_notes(decode_abstract), _plain(ABSTRACT_RECORDS), _paper_id, _paper_id, "abstract"
+        (ABSTRACT_RECORDS,),
+        _without_notes(decode_abstract),
+        _plain(ABSTRACT_RECORDS),
+        _paper_id,
+        _paper_id,
+        "abstract",
+        _paper_keys,
+        _read_paper_key,
     ),
     "citations": Format(
         (CITATION_RECORDS,),
@@ -155,6 +220,9 @@ FORMATS: dict[DatasetName, Format] = {
         _edge_identity,
         _edge_order,
         "citing_corpus_id",
+        _edge_keys,
+        _read_edge_key,
+        key_columns=("citing_corpus_id", "cited_corpus_id", "citation_id"),
     ),
     "s2orc": _FULL_TEXTS,
     "s2orc_v2": _FULL_TEXTS._replace(decode=decode_s2orc_v2),

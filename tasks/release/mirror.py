@@ -26,7 +26,7 @@ REQUIRED: tuple[DatasetName, ...] = ("papers", "abstracts", "citations")
 SUFFIXES = (".gz", ".jsonl.gz", ".json.gz", ".jsonl", ".json")
 
 
-class _Hashed(BaseModel):
+class Hashed(BaseModel):
     """A file's hash, and what told it from other versions of itself when it was hashed."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -36,7 +36,7 @@ class _Hashed(BaseModel):
     sha256: str
 
 
-_CACHE = TypeAdapter(dict[str, _Hashed])
+_CACHE = TypeAdapter(dict[str, Hashed])
 
 
 def list_releases(releases: Path) -> list[ReleaseId]:
@@ -77,9 +77,11 @@ def open_release(releases: Path, release: str, fingerprints: Path) -> dict[Datas
         )
     if "s2orc_v2" in found and found.pop("s2orc", None):
         log.warning("release %s holds s2orc and s2orc_v2: s2orc_v2 is read, s2orc is not", release)
-    hashed = _hash_files([path for files in found.values() for path in files], fingerprints)
+    hashed = hash_files([path for files in found.values() for path in files], fingerprints)
     return {
-        dataset: _dataset(release, dataset, folder / dataset if (folder / dataset).is_dir() else folder, files, hashed)
+        dataset: describe_dataset(
+            release, dataset, folder / dataset if (folder / dataset).is_dir() else folder, files, hashed
+        )
         for dataset, files in found.items()
     }
 
@@ -98,12 +100,13 @@ def open_figures(folder: Path, release: str, fingerprints: Path) -> ReleaseDatas
     files = _find_figures(folder)
     if not files:
         raise ReleaseError(f"{folder}: no figures; expected data/<corpus_id>.json beside img/<picture>")
-    return _dataset(release, "figures", folder, files, _hash_files(files, fingerprints))
+    return describe_dataset(release, "figures", folder, files, hash_files(files, fingerprints))
 
 
-def _dataset(
-    release: str, dataset: DatasetName, directory: Path, files: list[Path], hashed: dict[Path, _Hashed]
+def describe_dataset(
+    release: str, dataset: DatasetName, directory: Path, files: list[Path], hashed: dict[Path, Hashed]
 ) -> ReleaseDataset:
+    """Files under `directory` as a dataset of a release, each named by its path from there."""
     named = [(path.relative_to(directory).as_posix(), hashed[path]) for path in files]
     return ReleaseDataset(
         release=ReleaseId(release),
@@ -129,7 +132,8 @@ def find_files(folder: Path, dataset: DatasetName) -> list[Path]:
     return [path for suffix in SUFFIXES if (path := folder / f"{dataset}{suffix}").is_file()][:1]
 
 
-def _hash_files(paths: list[Path], fingerprints: Path) -> dict[Path, _Hashed]:
+def hash_files(paths: list[Path], fingerprints: Path) -> dict[Path, Hashed]:
+    """Hashes files, those that have changed since the last time only; `fingerprints` as for `open_release`."""
     cache = _load_cache(fingerprints)
     with ThreadPoolExecutor() as pool:
         hashed = dict(zip(paths, pool.map(lambda path: _hash_file(path, cache), paths), strict=True))
@@ -142,7 +146,7 @@ def _hash_files(paths: list[Path], fingerprints: Path) -> dict[Path, _Hashed]:
     return hashed
 
 
-def _load_cache(fingerprints: Path) -> dict[str, _Hashed]:
+def _load_cache(fingerprints: Path) -> dict[str, Hashed]:
     try:
         return _CACHE.validate_json(fingerprints.read_bytes())
     except FileNotFoundError:
@@ -152,7 +156,7 @@ def _load_cache(fingerprints: Path) -> dict[str, _Hashed]:
         return {}
 
 
-def _hash_file(path: Path, cache: dict[str, _Hashed]) -> _Hashed:
+def _hash_file(path: Path, cache: dict[str, Hashed]) -> Hashed:
     try:
         stat = path.stat()
         if not stat.st_size:
@@ -160,6 +164,6 @@ def _hash_file(path: Path, cache: dict[str, _Hashed]) -> _Hashed:
         known = cache.get(str(path.absolute()))
         if known and (known.size, known.mtime_ns) == (stat.st_size, stat.st_mtime_ns):
             return known
-        return _Hashed(size=stat.st_size, mtime_ns=stat.st_mtime_ns, sha256=sha256_file(path))
+        return Hashed(size=stat.st_size, mtime_ns=stat.st_mtime_ns, sha256=sha256_file(path))
     except OSError as error:
         raise ReleaseError(f"{path}: cannot be read ({error.strerror})") from error

@@ -160,7 +160,7 @@ def test_sizes_in_memory_do_not_show(
     expected = part_digests(builder.build(synthetic[dataset]))
     monkeypatch.setattr("tasks.corpus.spills.RUN_BYTES", 60_000)
     monkeypatch.setattr("tasks.corpus.spills.BATCH_BYTES", 3_000)
-    monkeypatch.setattr("tasks.corpus.records.BATCH_BYTES", 20_000)
+    monkeypatch.setattr("tasks.corpus.record_lines.BATCH_BYTES", 20_000)
     assert part_digests(builder.build(synthetic[dataset], root="small")) == expected
 
 

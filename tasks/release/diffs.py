@@ -1,0 +1,89 @@
+"""Finds the diffs between releases in a local mirror.
+
+What belongs here: their layout on disk, and the chain from one release to another. What does not: downloading them,
+reading records, applying them (`tasks/corpus/updates`).
+
+A diff is a folder, `<releases>/diffs/<from>_<to>/<dataset>/{updates,deletes}/<any file names>`; hidden files do not
+count. A dataset without files did not change when it has a folder, or when the manifest of what was fetched lists it.
+"""
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from schemas.errors import ReleaseError
+from schemas.identifiers import DatasetName, ReleaseId
+from schemas.release import ReleaseDataset
+from tasks.release.fetch import DIFFS, read_manifest
+from tasks.release.mirror import describe_dataset, hash_files
+
+UPDATES = "updates/"
+DELETES = "deletes/"
+
+
+class Diff(NamedTuple):
+    """What changed from one release to the next, by dataset."""
+
+    start: ReleaseId
+    end: ReleaseId
+    datasets: Mapping[DatasetName, ReleaseDataset]
+
+
+def open_diffs(
+    releases: Path, start: str, end: str, datasets: Collection[DatasetName], fingerprints: Path
+) -> list[Diff]:
+    """Returns the diffs that lead from one release to another, in the order in which they apply.
+
+    Args:
+        releases: The mirror.
+        start: The earlier release.
+        end: The later one.
+        datasets: Which datasets each diff must have.
+        fingerprints: As for `open_release`.
+
+    Returns:
+        The shortest chain; names of files begin with `UPDATES` or `DELETES`.
+
+    Raises:
+        ReleaseError: No chain leads there, or a diff lacks a dataset.
+    """
+    return [_open(folder, datasets, fingerprints) for folder in _find_chain(releases / DIFFS, start, end)]
+
+
+def _find_chain(diffs: Path, start: str, end: str) -> list[Path]:
+    known = {tuple(path.name.split("_", 1)): path for path in sorted(diffs.glob("*_*")) if path.is_dir()}
+    chains: dict[str, list[Path]] = {start: []}
+    waiting = [start]
+    while waiting and end not in chains:
+        here = waiting.pop(0)
+        for (source, target), path in known.items():
+            if source == here and target not in chains:
+                chains[target] = [*chains[here], path]
+                waiting.append(target)
+    if end not in chains:
+        there = ", ".join(sorted(path.name for path in known.values())) or "none"
+        raise ReleaseError(
+            f"no diffs lead from release {start} to {end} in {diffs} (there: {there}); fetch them, or build the "
+            "release whole"
+        )
+    return chains[end]
+
+
+def _open(folder: Path, datasets: Collection[DatasetName], fingerprints: Path) -> Diff:
+    manifest = read_manifest(folder)
+    fetched = {name.partition("/")[0] for name in manifest.datasets} if manifest else set[str]()
+    if missing := [name for name in datasets if name not in fetched and not (folder / name).is_dir()]:
+        raise ReleaseError(f"{folder}: no diff of {', '.join(missing)}; fetch it, or build the release whole")
+    files: dict[DatasetName, list[Path]] = {dataset: _files(folder / dataset) for dataset in datasets}
+    hashed = hash_files([path for paths in files.values() for path in paths], fingerprints)
+    found: dict[DatasetName, ReleaseDataset] = {
+        dataset: describe_dataset(folder.name, dataset, folder / dataset, paths, hashed)
+        for dataset, paths in files.items()
+    }
+    start, _, end = folder.name.partition("_")
+    return Diff(ReleaseId(start), ReleaseId(end), found)
+
+
+def _files(folder: Path) -> list[Path]:
+    paths = [path for kind in (UPDATES, DELETES) for path in (folder / kind).glob("[!.]*")]
+    return sorted(path for path in paths if path.is_file())
