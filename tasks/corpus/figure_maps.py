@@ -150,6 +150,8 @@ def read_figures(survey: Survey, asker: Asker, rules: Rules) -> list[Reading]:
 def triage(survey: Survey, asker: Asker, max_read: int) -> list[Reading]:
     """All figures of a survey by their captions: with the outcome `chosen`, at most `max_read`, or why not.
 
+    A number that is none of the captions' makes the whole answer unusable.
+
     Raises:
         OverBudget: The cap leaves too little to ask.
     """
