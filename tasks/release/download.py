@@ -134,14 +134,14 @@ class Downloader:
         try:
             with self._ask(target, links, f"bytes={have}-") as response:
                 if _is_other(response, state):
-                    return self._begin_anew(target, "it changed")
+                    return self._begin_anew(target, None, "it changed")
                 if response.status_code == 416:
                     raise ReleaseError(f"{target.path}: the server has no byte {have} of {state.size}; fetch it later")
                 first = _first_byte(response)
                 if first not in (0, have):
                     raise TransientError(f"{target.path}: asked for byte {have}, the server sent byte {first} on")
                 if first < have:
-                    self._begin_anew(target, "the server cannot go on in the middle")
+                    self._begin_anew(target, state, "the server cannot go on in the middle")
                     have = 0
                 self._append(response, target, state.size)
         except TransientError as error:
@@ -150,7 +150,8 @@ class Downloader:
             log.info("%s: interrupted after %d bytes (%s)", target.path, target.have(), error)
             time.sleep(self._retry.backoff_s)
 
-    def _begin_anew(self, target: Target, why: str) -> None:
+    def _begin_anew(self, target: Target, state: FileState | None, why: str) -> None:
+        """Drops what came; `state` is what stays known of the file."""
         log.warning("%s: begins anew after %d bytes: %s", target.path, target.have(), why)
         self.tally.add("restarts")
         self._restarts[target] += 1
@@ -159,7 +160,6 @@ class Downloader:
                 f"{target.path}: began anew {self._settings.restarts} times ({why}); fetch it later, "
                 "or allow more with --restarts"
             )
-        state = target.state() if why != "it changed" else None
         self._discard(target)
         if state:
             target.remember(state)
