@@ -8,7 +8,7 @@ from html import escape
 
 ROW = 24
 LABEL = 320
-CELL = 130
+LEAST_CELL, LETTER = 90, 8
 TOP = 40
 MOST_LETTERS = 44
 LIGHT, DARK = (240, 246, 252), (11, 92, 173)
@@ -29,36 +29,38 @@ def draw_heat_map(
     Returns:
         A complete SVG document; all text in it is escaped.
     """
-    width, height = LABEL + CELL * len(columns) + 10, TOP + ROW * len(rows) + 10
+    cell = max([LEAST_CELL, *(LETTER * min(len(name), MOST_LETTERS) + 12 for name in columns)])
+    width, height = LABEL + cell * len(columns) + 10, TOP + ROW * len(rows) + 10
     low, high = min(values.values(), default=0.0), max(values.values(), default=1.0)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         'font-family="system-ui, sans-serif" font-size="13">',
         f'<rect width="{width}" height="{height}" fill="#fff"/>',
         *(
-            _text(LABEL + CELL * at + CELL // 2, TOP - 14, name, 'text-anchor="middle" font-weight="600"', 20)
+            _text(LABEL + cell * at + cell // 2, TOP - 14, name, 'text-anchor="middle" font-weight="600"')
             for at, name in enumerate(columns)
         ),
     ]
     for place, row in enumerate(rows):
         top = TOP + ROW * place
         parts.append(_text(8 if row in headings else 20, top + 17, row, 'font-weight="600"' if row in headings else ""))
-        parts += _cells(top, [values.get((row, column)) for column in columns], low, high)
+        parts += _cells(top, [values.get((row, column)) for column in columns], (low, high), cell)
     return "\n".join([*parts, "</svg>"])
 
 
-def _cells(top: int, values: Sequence[float | None], low: float, high: float) -> Iterator[str]:
+def _cells(top: int, values: Sequence[float | None], ends: tuple[float, float], width: int) -> Iterator[str]:
+    low, high = ends
     for at, value in enumerate(values):
         if value is None:
             continue
         share = (value - low) / (high - low) if high > low else 0.0
         colour = "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in zip(LIGHT, DARK, strict=True))
-        left = LABEL + CELL * at
-        yield f'<rect x="{left}" y="{top}" width="{CELL - 2}" height="{ROW - 2}" rx="3" fill="{colour}"/>'
+        left = LABEL + width * at
+        yield f'<rect x="{left}" y="{top}" width="{width - 2}" height="{ROW - 2}" rx="3" fill="{colour}"/>'
         ink = "#fff" if share > 0.55 else "#1b1f24"
-        yield _text(left + CELL // 2, top + 16, f"{value:.1f}", f'text-anchor="middle" fill="{ink}"')
+        yield _text(left + width // 2, top + 16, f"{value:.1f}", f'text-anchor="middle" fill="{ink}"')
 
 
-def _text(x: int, y: int, text: str, style: str = "", letters: int = MOST_LETTERS) -> str:
-    shown = text if len(text) <= letters else text[: letters - 1] + "…"
+def _text(x: int, y: int, text: str, style: str = "") -> str:
+    shown = text if len(text) <= MOST_LETTERS else text[: MOST_LETTERS - 1] + "…"
     return f'<text x="{x}" y="{y}" {style}>{escape(shown)}</text>'

@@ -97,11 +97,11 @@ def _engines(judged: _Judged) -> TableBlock:
         others = sorted({b if a == engine else a for a, b in ties if engine in (a, b)})
         measures = [judged.estimate(engine, f"{name}_{k}") for name in NAMES]
         tied = ", ".join(others) or ("none" if len(judged.engines) > 1 else None)
-        rows.append((engine, *measures, tied, counts["answered"], counts["queries"]))
+        rows.append((engine, *measures, counts["answered"], counts["queries"], tied))
     return TableBlock(
         judged.name("search"),
         "Engines, best first",
-        ("Engine", *(f"{name} @{k}" for name in NAMES.values()), "Tied with", "Answered", "Queries"),
+        ("Engine", *(f"{name} @{k}" for name in NAMES.values()), "Answered", "Queries", "Tied with"),
         tuple(rows),
         f"{_NOTE} Tied: the paired randomisation test over queries, with Holm's correction over all pairs of engines, "
         f"has p >= {SIGNIFICANT:g}.",
@@ -124,7 +124,7 @@ def _comparisons(judged: _Judged) -> TableBlock:
             "tied" if row["tied"] else "told apart",
         )
         for measure in measures
-        for row in judged.comparisons.filter(measure=measure).iter_rows(named=True)
+        for row in judged.comparisons.filter(measure=measure).sort("difference", descending=True).iter_rows(named=True)
     ]
     return TableBlock(
         judged.name("search_differences"),
