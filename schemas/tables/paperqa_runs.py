@@ -17,7 +17,7 @@ PAPERQA_ANSWERS = declare(
             Column("answer", pa.string(), "Text that is scored; null unless the outcome is `answered`", nullable=True),
             Column("outcome", pa.string(), "How it ended; see `schemas.paperqa.AnswerOutcome`"),
             Column("note", pa.string(), "Why, when there is no answer; papers that the library lacks", nullable=True),
-            Column("turns", pa.int32(), "Turns of the conversation with the model"),
+            Column("turns", pa.int32(), "Replies of the model"),
             Column("input_tokens", pa.int64(), "Tokens read", unit="tokens"),
             Column("output_tokens", pa.int64(), "Tokens written", unit="tokens"),
             Column("cost_usd", pa.float64(), "Price of all calls", unit="USD"),

@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import duckdb
+import pyarrow.parquet as pq
 
 from schemas.paperqa import PaperId
 from tasks.store.dataset import Dataset
@@ -125,7 +126,12 @@ class ScopedDatabases:
     """
 
     def __init__(self, papers: Dataset) -> None:
-        self._papers = papers
+        self._folder_of_papers = papers.folder
+        self._shards: dict[PaperId, str] = {
+            paper: path.stem.removeprefix("part-")
+            for path in papers.files()
+            for paper in pq.read_table(path, columns=["paper_id"])["paper_id"].to_pylist()
+        }
         self._folder = Path(tempfile.mkdtemp(prefix="arena-paperqa-"))
         self._files: OrderedDict[frozenset[PaperId], Path] = OrderedDict()
         self._lock = threading.Lock()
@@ -137,7 +143,7 @@ class ScopedDatabases:
         with self._lock:
             if wanted not in self._files:
                 self._files[wanted] = self._new_name()
-                _write_database(self._files[wanted], self._papers, wanted)
+                self._write(self._files[wanted], wanted)
             self._files.move_to_end(wanted)
             own = self._new_name()
             own.hardlink_to(self._files[wanted])
@@ -149,21 +155,21 @@ class ScopedDatabases:
         self._made += 1
         return self._folder / f"{self._made}.duckdb"
 
+    def _write(self, file: Path, scope: frozenset[PaperId]) -> None:
+        """Fills a new database from the shards that hold papers of the scope."""
+        shards = sorted({self._shards[paper] for paper in scope}) or sorted(set(self._shards.values()))[:1]
+        with duckdb.connect(str(file), config={"threads": 1}) as connection:
+            for name, prefix in TABLES.items():
+                files = [str(self._folder_of_papers / f"{prefix}-{shard}.parquet") for shard in shards]
+                connection.execute(
+                    f"CREATE TABLE {name} AS SELECT * FROM read_parquet($1) "
+                    "WHERE paper_id IN (SELECT unnest($2::VARCHAR[]))",
+                    [files, sorted(scope)],
+                )
+
     def close(self) -> None:
         """Removes the files."""
         shutil.rmtree(self._folder, ignore_errors=True)
-
-
-def _write_database(file: Path, papers: Dataset, scope: frozenset[PaperId]) -> None:
-    with duckdb.connect(str(file), config={"threads": 1}) as connection:
-        for name, prefix in TABLES.items():
-            rows = papers.relation(connection, prefix)
-            rows.create_view("source")
-            connection.execute(
-                f"CREATE TABLE {name} AS SELECT * FROM source WHERE paper_id IN (SELECT unnest($1::VARCHAR[]))",
-                [sorted(scope)],
-            )
-            connection.execute("DROP VIEW source")
 
 
 def show_result(result: dict[str, Any], most: int) -> str:

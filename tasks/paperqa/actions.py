@@ -1,0 +1,148 @@
+"""What agents can do: each action's name, arguments and effect.
+
+What belongs here: actions. What does not: the conversation (`agent`), what a desk lets through (`desk`).
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from schemas.llm import Image, Tool
+from schemas.paperqa import PaperId
+from tasks.paperqa.calculator import calculate
+from tasks.paperqa.desk import PaperQaDesk
+from tasks.paperqa.library import EngineName, PassageKind
+from tasks.paperqa.oneshot import show_passage
+
+ANSWER = "generate_answer"
+
+
+class Arguments(BaseModel):
+    """Base of what actions take: nothing unknown."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Observation(NamedTuple):
+    """What comes back from an action."""
+
+    text: str
+    images: tuple[Image, ...] = ()
+
+
+class Action(NamedTuple):
+    """Something an agent can do."""
+
+    name: str
+    description: str
+    arguments: type[Arguments]
+    run: Callable[[PaperQaDesk, Any], Observation]
+
+    @property
+    def tool(self) -> Tool:
+        """The action as a function that an endpoint is told of."""
+        return Tool(name=self.name, description=self.description, parameters=self.arguments.model_json_schema())
+
+
+class FromDatabase(Arguments):
+    """Of `retrieve_from_database`."""
+
+    sql: str = Field(description="One SELECT statement in DuckDB's SQL.")
+
+
+class FromVectors(Arguments):
+    """Of `retrieve_from_vectorstore`."""
+
+    query: str
+    collection: EngineName = Field(default="dense", description="dense: by meaning; bm25: by words.")
+    kind: PassageKind | None = Field(default=None, description="Only passages of that kind.")
+    paper_id: str | None = Field(default=None, description="Only passages of that paper.")
+    limit: int = Field(default=5, ge=1, le=20)
+
+
+class Classic(Arguments):
+    """Of `classic_retrieve`."""
+
+    query: str
+    limit: int = Field(default=5, ge=1, le=20)
+
+
+class Expression(Arguments):
+    """Of `calculate`."""
+
+    expr: str = Field(description="Arithmetic, for example (85.3 - 80) / 80 * 100.")
+
+
+class PageView(Arguments):
+    """Of `view_image`."""
+
+    paper_id: str
+    page_number: int = Field(ge=1, description="1 is the first page.")
+    bounding_box: list[float] = Field(
+        default=[], description="Empty for the whole page, else [x, y, width, height] in points from the upper left."
+    )
+
+
+class FinalAnswer(Arguments):
+    """Of `generate_answer`."""
+
+    answer: JsonValue = Field(description="The answer in the form asked for; text, number, list or object.")
+
+
+def _from_database(desk: PaperQaDesk, arguments: FromDatabase) -> Observation:
+    return Observation(desk.sql(arguments.sql))
+
+
+def _from_vectors(desk: PaperQaDesk, arguments: FromVectors) -> Observation:
+    paper = PaperId(arguments.paper_id) if arguments.paper_id else None
+    found = desk.search(arguments.query, arguments.limit, arguments.collection, arguments.kind, paper)
+    return Observation("\n\n".join(map(show_passage, found)) or "No passages.")
+
+
+def _classic(desk: PaperQaDesk, arguments: Classic) -> Observation:
+    return Observation("\n\n".join(map(show_passage, desk.search(arguments.query, arguments.limit))) or "No passages.")
+
+
+def _calculate(desk: PaperQaDesk, arguments: Expression) -> Observation:
+    return Observation(str(calculate(arguments.expr)))
+
+
+def _view(desk: PaperQaDesk, arguments: PageView) -> Observation:
+    image = desk.view(PaperId(arguments.paper_id), arguments.page_number, arguments.bounding_box)
+    return Observation(f"Page {arguments.page_number} is shown.", (image,))
+
+
+def _answer(desk: PaperQaDesk, arguments: FinalAnswer) -> Observation:
+    return Observation(str(arguments.answer))
+
+
+SCHEMA = (
+    "Tables: papers(paper_id, title, abstract, authors, conference, year, num_pages, tldr, keywords, bibtex), "
+    "sections(paper_id, place, title, level, page, text), tables(paper_id, place, caption, html, page, bbox), "
+    "figures(paper_id, place, caption, page, bbox), equations(paper_id, place, text, page), "
+    "bibliography(paper_id, place, text)."
+)
+
+ActionName = Literal[
+    "retrieve_from_database",
+    "retrieve_from_vectorstore",
+    "classic_retrieve",
+    "calculate",
+    "view_image",
+    "generate_answer",
+]
+
+_ALL = (
+    Action("retrieve_from_database", f"Runs a query over the papers' contents. {SCHEMA}", FromDatabase, _from_database),
+    Action("retrieve_from_vectorstore", "Finds passages of the papers.", FromVectors, _from_vectors),
+    Action("classic_retrieve", "Finds the passages nearest in meaning to a query.", Classic, _classic),
+    Action("calculate", "Computes an arithmetic expression.", Expression, _calculate),
+    Action("view_image", "Shows a page of a paper, or a part of it, as a picture.", PageView, _view),
+    Action(ANSWER, "Gives the final answer and ends.", FinalAnswer, _answer),
+)
+
+
+def actions(*names: ActionName) -> tuple[Action, ...]:
+    """The actions of these names, and the final answer."""
+    return tuple(action for action in _ALL if action.name in names or action.name == ANSWER)

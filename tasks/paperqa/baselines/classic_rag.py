@@ -1,0 +1,13 @@
+"""Classic RAG: the passages nearest to the question, then one answer."""
+
+from schemas.paperqa import Question
+from tasks.paperqa.oneshot import answer_in_one_call, show_passage
+from tasks.paperqa.system import Answered, Kit, Step, paperqa_baseline
+
+
+@paperqa_baseline("classic_rag", "The question after the passages that are nearest to it in meaning.")
+def classic_rag(question: Question, kit: Kit) -> Answered:
+    """Retrieves with the question as it stands, and asks once."""
+    found = [show_passage(passage) for passage in kit.desk.search(question.question, kit.limits.passages)]
+    looked = Step("classic_retrieve", question.question, "\n\n".join(found))
+    return answer_in_one_call(question, kit, found, [card.title for card in kit.desk.anchors], looked)

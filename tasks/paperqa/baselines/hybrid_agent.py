@@ -1,0 +1,14 @@
+"""Hybrid retrieval, as NeuSym-RAG's agent: SQL and passages."""
+
+from schemas.paperqa import Question
+from tasks.paperqa.actions import actions
+from tasks.paperqa.agent import run_agent
+from tasks.paperqa.system import Answered, Kit, paperqa_baseline
+
+
+@paperqa_baseline("hybrid_agent", "An agent that queries the database, searches passages, views pages and calculates.")
+def hybrid_agent(question: Question, kit: Kit) -> Answered:
+    """Acts by SQL and by searching passages."""
+    return run_agent(
+        question, kit, actions("retrieve_from_database", "retrieve_from_vectorstore", "calculate", "view_image")
+    )

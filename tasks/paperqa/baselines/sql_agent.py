@@ -1,0 +1,14 @@
+"""Symbolic retrieval: the model writes SQL over the papers' contents."""
+
+from schemas.paperqa import Question
+from tasks.paperqa.actions import actions
+from tasks.paperqa.agent import run_agent
+from tasks.paperqa.system import Answered, Kit, paperqa_baseline
+
+
+@paperqa_baseline(
+    "sql_agent", "An agent that queries the database of the papers' contents, views pages and calculates."
+)
+def sql_agent(question: Question, kit: Kit) -> Answered:
+    """Acts by SQL."""
+    return run_agent(question, kit, actions("retrieve_from_database", "calculate", "view_image"))

@@ -1,0 +1,14 @@
+"""Titles and abstracts of the papers that the question names."""
+
+from schemas.paperqa import Question
+from tasks.paperqa.oneshot import answer_in_one_call
+from tasks.paperqa.system import Answered, Kit, cut, paperqa_baseline
+
+
+@paperqa_baseline("title_abstract", "The question after titles and abstracts of the papers that it names.")
+def title_abstract(question: Question, kit: Kit) -> Answered:
+    """Asks with what stands on the first page of each anchor, cut where it is too long."""
+    texts = [f"{card.title}\n{card.abstract}" for card in kit.desk.anchors]
+    joined = cut("\n\n".join(texts), kit.limits.evidence_tokens)
+    titles = [card.title for card in kit.desk.anchors]
+    return answer_in_one_call(question, kit, [joined] if joined else [], titles)

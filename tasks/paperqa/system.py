@@ -1,0 +1,122 @@
+"""What a system that answers questions over papers is, and the registry of baselines.
+
+What belongs here: what a system gets and returns, its limits. What does not: any system (one file each in
+`tasks/paperqa/baselines`), running them over all questions (`runs`).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from pydantic import Field
+
+from schemas.paperqa import AnswerOutcome, Question
+from schemas.registry import Registry
+from schemas.settings import Settings
+from tasks.llm.asker import Asker
+from tasks.paperqa.desk import PaperQaDesk
+
+Protocol = Literal["functions", "text"]
+"""How an agent acts: by function calls where the endpoint has them, else by a JSON object in its words."""
+
+CHARACTERS_PER_TOKEN = 4
+"""Where a text is cut at a number of tokens, it is cut at so many times as many characters: no tokenizer is bound."""
+
+
+class Limits(Settings):
+    """What a system may use for one question.
+
+    Source: NeuSym-RAG's defaults for turns, window, tokens written, images, evidence and passages.
+    """
+
+    turns: int = Field(default=20, ge=1, le=100, description="Turns of an agent.")
+    window: int = Field(default=5, ge=1, le=100, description="Latest turns that an agent is shown again.")
+    written_tokens: int = Field(default=1500, ge=16, description="Tokens that a model may write at a time.")
+    context_tokens: int = Field(default=32_000, ge=1000, description="Length of a conversation, about.")
+    evidence_tokens: int = Field(default=5000, ge=100, description="Length of papers put before a question, about.")
+    passages: int = Field(default=4, ge=1, le=50, description="Passages of classic RAG.")
+    images: int = Field(default=10, ge=0, le=50, description="Pages that an agent may look at.")
+    tokens: int | None = Field(
+        default=None, ge=1, description="Tokens read and written for a question; empty: no limit."
+    )
+    usd: float | None = Field(default=None, gt=0, description="Price of a question in USD; empty: no limit.")
+
+
+class Kit(NamedTuple):
+    """All that a system may use: the desk of its question, a model, limits."""
+
+    desk: PaperQaDesk
+    asker: Asker
+    limits: Limits
+    protocol: Protocol = "functions"
+
+
+class Step(NamedTuple):
+    """A row of table `paperqa_steps`, without the question and the number of the turn."""
+
+    action: str | None
+    arguments: str
+    observation: str
+    images: int = 0
+
+
+class Answered(NamedTuple):
+    """What a system returns: the answer as text (None unless the outcome is `answered`), and how it came to it."""
+
+    answer: str | None
+    outcome: AnswerOutcome = "answered"
+    note: str | None = None
+    steps: tuple[Step, ...] = ()
+
+
+System = Callable[[Question, Kit], Answered]
+
+
+@dataclass(frozen=True)
+class PaperQaBaseline:
+    """A registered system: name, one sentence for the report, function, version (raised when its answers change)."""
+
+    name: str
+    description: str
+    system: System
+    version: int
+
+
+_registry = Registry[PaperQaBaseline](
+    "system that answers questions", "tasks.paperqa.baselines", group="arena.paperqa_baselines"
+)
+
+
+def paperqa_baseline(name: str, description: str, *, version: int = 1) -> Callable[[System], System]:
+    """Registers a function as a system that answers questions.
+
+    Args:
+        name: Lower-case word, unique.
+        description: One sentence: what it does.
+        version: Raised whenever its answers can change.
+    """
+
+    def decorate(system: System) -> System:
+        _registry.add(name, PaperQaBaseline(name, description, system, version))
+        return system
+
+    return decorate
+
+
+def all_paperqa_baselines() -> dict[str, PaperQaBaseline]:
+    """Every system by name: each file of `tasks/paperqa/baselines`, and the entry points of other packages."""
+    return _registry.all()
+
+
+def find_paperqa_baseline(name: str) -> PaperQaBaseline:
+    """The system of that name.
+
+    Raises:
+        UsageError: There is none; the message lists those there are.
+    """
+    return _registry.find(name)
+
+
+def cut(text: str, tokens: int) -> str:
+    """The beginning of a text, about so many tokens long."""
+    return text[: tokens * CHARACTERS_PER_TOKEN]
