@@ -5,12 +5,16 @@ What belongs here: settings of the client and of downloads, records on disk. Wha
 """
 
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from schemas.identifiers import DatasetName, ReleaseId
+from schemas.identifiers import ReleaseId
 from schemas.release import SourceFile
 from schemas.settings import Settings
+
+UpstreamDataset = Literal["papers", "abstracts", "citations", "s2orc", "s2orc_v2"]
+"""The datasets of Semantic Scholar that the pipeline reads."""
 
 RELEASE_PATTERN = r"^\d{4}-\d{2}-\d{2}$"
 """What a release's id looks like; nothing else becomes a folder's name."""
@@ -46,7 +50,7 @@ class ApiSettings(RetrySettings):
 class FetchSettings(Settings):
     """What is fetched of a release, and what of the machine it may take."""
 
-    datasets: tuple[DatasetName, ...] = Field(
+    datasets: tuple[UpstreamDataset, ...] = Field(
         default=(),
         description="Datasets to fetch; empty: papers, abstracts, citations and the newest form of full texts.",
     )

@@ -8,7 +8,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from schemas.identifiers import DatasetName, Digest, ReleaseId
+from schemas.fetching import UpstreamDataset
+from schemas.identifiers import Digest, ReleaseId
 from schemas.settings import Settings
 
 JsonType = Literal["string", "integer", "number", "boolean", "array", "object"]
@@ -88,7 +89,7 @@ class ReleaseProfile(_Record):
 
     release: ReleaseId
     source: Digest
-    datasets: dict[DatasetName, DatasetProfile]
+    datasets: dict[UpstreamDataset, DatasetProfile]
 
 
 class Finding(_Record):

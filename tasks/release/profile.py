@@ -11,20 +11,19 @@ import logging
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from schemas.errors import BadInput
+from schemas.fetching import UpstreamDataset
 from schemas.gate import DatasetProfile, FieldProfile, GateSettings, JsonType, ReleaseProfile
-from schemas.identifiers import DatasetName, Digest, ReleaseId
+from schemas.identifiers import Digest, ReleaseId
 from tasks.release.fetched import read_manifest
 from tasks.release.lines import parse_line, read_lines
 from tasks.release.mirror import find_files
 
 log = logging.getLogger(__name__)
 
-UPSTREAM: tuple[DatasetName, ...] = ("papers", "abstracts", "citations", "s2orc", "s2orc_v2")
-"""Datasets that come from Semantic Scholar, as JSON lines."""
-
+UPSTREAM: tuple[UpstreamDataset, ...] = get_args(UpstreamDataset)
 MOST_FIELDS = 500
 """Fields that are told apart; a dataset has far fewer unless it is damaged."""
 
@@ -45,7 +44,7 @@ def profile_release(releases: Path, release: str, settings: GateSettings) -> Rel
         ReleaseError: A file cannot be read.
     """
     folder = releases / release
-    found: dict[DatasetName, list[Path]] = {name: files for name in UPSTREAM if (files := find_files(folder, name))}
+    found: dict[UpstreamDataset, list[Path]] = {name: files for name in UPSTREAM if (files := find_files(folder, name))}
     manifest = read_manifest(folder)
     kept = {name: dataset.kept for name, dataset in manifest.datasets.items()} if manifest else {}
     return ReleaseProfile(
@@ -65,7 +64,7 @@ def name_source(releases: Path, release: str, settings: GateSettings) -> Digest:
     return Digest(hashlib.sha256("\n".join(seen).encode()).hexdigest())
 
 
-def _profile(name: DatasetName, files: list[Path], kept: str | None, settings: GateSettings) -> DatasetProfile:
+def _profile(name: UpstreamDataset, files: list[Path], kept: str | None, settings: GateSettings) -> DatasetProfile:
     chosen = _spread(files, settings.sample_files)
     looked = _Looked(name)
     rows = sum(looked.read(path, settings.sample_records) for path in chosen)
@@ -98,7 +97,7 @@ def _spread(files: list[Path], count: int) -> list[Path]:
 class _Looked:
     """What was seen in the records of a dataset."""
 
-    def __init__(self, dataset: DatasetName) -> None:
+    def __init__(self, dataset: UpstreamDataset) -> None:
         self.sampled = self.unreadable = self.duplicates = 0
         self.fields: dict[str, Counter[JsonType]] = {}
         self._citations = dataset == "citations"

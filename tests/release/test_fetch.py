@@ -49,7 +49,7 @@ def server() -> Iterator[S2Server]:
     with S2Server() as server:
         server.content[OLD] = {"papers": {}}
         server.content[NEW] = {
-            "papers": {f"part-{n}.gz": lines(n, 300_000) for n in range(3)},
+            "papers": {f"part-{n}.gz": lines(n, 150_000) for n in range(3)},
             "abstracts": {"part-0.gz": lines(7, 50_000)},
             "citations": {"part-0.gz": lines(8, 50_000)},
             "s2orc_v2": {"part-0.gz": lines(9, 50_000)},
@@ -241,8 +241,8 @@ def test_any_link_has_a_safe_name_of_its_own(paths: list[str]) -> None:
 
 def test_a_crash_at_any_rename_costs_no_byte(server: S2Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     renames, calls = Path.replace, 0
-    server.content[NEW] = {"papers": {"a.gz": lines(1, 9_000), "b.gz": lines(2, 9_000)}}
-    size = sum(map(len, server.content[NEW]["papers"].values()))
+    server.content[NEW] = {"papers": {"a.gz": lines(1, 9_000)}}
+    size = len(lines(1, 9_000))
     for crash in range(1, 99):
         calls = 0
 
@@ -263,10 +263,10 @@ def test_a_crash_at_any_rename_costs_no_byte(server: S2Server, tmp_path: Path, m
                 assert list_releases(folder / "mirror") == []
                 fetch(server, folder, datasets=("papers",), parallel=1)
         assert_same(server, folder / "mirror", datasets=("papers",))
-        assert size + 2 <= server.served.total() <= size + 4, "a probe of one byte may be repeated"
+        assert size + 1 <= server.served.total() <= size + 2, "a probe of one byte may be repeated"
         if calls < crash:
             break
-    assert crash == 2 * 3 + 2 + 1, "each file: two notes and its name; the manifest, and the release"
+    assert crash == 6, "two notes on the file and its name, the manifest, the release; then there was no crash"
 
 
 def test_progress_is_told_and_the_bandwidth_kept(server: S2Server, tmp_path: Path) -> None:
@@ -357,10 +357,10 @@ with DatasetsApi(SecretStr(key), ApiSettings(url=url, interval_s=0), Path(folder
 
 
 def test_killed_at_any_moment_it_goes_on_at_the_next_byte(server: S2Server, tmp_path: Path) -> None:
-    server.content[NEW]["papers"] = {f"part-{n}.gz": lines(n, 4_000_000) for n in range(3)}
+    server.content[NEW]["papers"] = {f"part-{n}.gz": lines(n, 3_000_000) for n in range(3)}
     sizes = sum(len(data) for name, files in server.content[NEW].items() if name != "tldrs" for data in files.values())
     draw = random.Random(5)
-    moments = sorted(draw.sample(range(sizes), 4))
+    moments = sorted(draw.sample(range(sizes), 3))
     processes: list[subprocess.Popen[bytes]] = []
 
     one_at_a_time = threading.Lock()
@@ -375,12 +375,12 @@ def test_killed_at_any_moment_it_goes_on_at_the_next_byte(server: S2Server, tmp_
     server.on_bytes, server.piece_s = kill, 0.001
     codes: list[int] = []
     while not codes or codes[-1]:
-        assert len(codes) < 5, codes
+        assert len(codes) < 4, codes
         command = [sys.executable, "-c", FETCH, server.url, KEY, NEW, str(tmp_path)]
         processes.append(subprocess.Popen(command, cwd=Path(__file__).parents[2], env=os.environ))
         codes.append(processes[-1].wait(60))
         assert list_releases(tmp_path / "mirror") == ([NEW] if codes[-1] == 0 else [])
-    assert codes == [-signal.SIGKILL] * 4 + [0]
+    assert codes == [-signal.SIGKILL] * 3 + [0]
     assert_same(server, tmp_path / "mirror")
     assert sizes <= server.served.total() < 1.05 * sizes
 

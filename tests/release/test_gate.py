@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from schemas.errors import ReleaseError, UsageError
+from schemas.fetching import FetchedDataset, FetchManifest
 from schemas.gate import GateSettings, Verdict
+from tasks.release.fetched import write_manifest
 from tasks.release.gate import accept_release, check_release, newest_accepted
 from tasks.release.synthetic import SyntheticSettings, write_release
 
@@ -150,6 +152,15 @@ def test_a_refused_release_is_nothing_to_compare_with(mirror: Path) -> None:
     check_release(mirror, NEW, SETTINGS)
     write_release(mirror, SyntheticSettings(release="2026-02-10", papers=330, seed=9, files=2))
     assert check_release(mirror, "2026-02-10", SETTINGS).compared_with == WEEKS
+
+
+def test_what_was_filtered_is_compared_with_the_same_choice_only(mirror: Path) -> None:
+    rewrite(mirror, "citations", lambda record: record if str(record.get("citingcorpusid"))[-1] == "0" else None)
+    assert ("citations", "rows") in refusals(check_release(mirror, NEW, SETTINGS))
+    datasets = {"citations": FetchedDataset(files=(), kept="3 ids")}
+    write_manifest(mirror / NEW, FetchManifest(name=NEW, datasets=datasets))
+    (mirror / "profiles" / f"{NEW}.json").unlink()
+    assert check_release(mirror, NEW, SETTINGS).accepted
 
 
 def test_a_mended_release_leaves_quarantine(mirror: Path) -> None:
