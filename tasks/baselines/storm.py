@@ -16,13 +16,22 @@ def storm(topic: Topic, kit: Kit) -> Ranking:
 
     Source: ResearchArena (arXiv 2406.10291), baseline STORM.
     """
+    return _rank(topic, kit, by_turn=False)
 
+
+@baseline("storm_by_turn", "As storm, but what all people found in their first turn comes first.", asks=True)
+def storm_by_turn(topic: Topic, kit: Kit) -> Ranking:
+    """As `storm`: the same conversations, read turn by turn."""
+    return _rank(topic, kit, by_turn=True)
+
+
+def _rank(topic: Topic, kit: Kit, *, by_turn: bool) -> Ranking:
     def search(query: str, number: int) -> list[Document]:
         return kit.desk.read([hit.corpus_id for hit in kit.desk.search(query, number)])
 
     found = research(topic.title, search, kit.model, StormSettings())
     problems = list(found.problems)
-    history = found.history()
+    history = found.history(by_turn=by_turn)
     if not history:
         problems.append("the conversations found nothing")
         history = [int(hit.corpus_id) for hit in kit.desk.search(title_query(topic.title), kit.cutoff)]

@@ -17,9 +17,10 @@ from tasks.agents.queries import clean_query, first_words, listed_queries
 from tasks.baselines.decomposer import MOST_QUERIES, decomposer, decomposer_max, decomposer_title, read_queries
 from tasks.baselines.self_rag import self_rag
 from tasks.baselines.self_rag_tokens import Step, query_of, score_of, self_rag_tokens
-from tasks.baselines.storm import storm
+from tasks.baselines.storm import storm, storm_by_turn
 from tasks.baselines.zero_shot import zero_shot
 from tasks.retrieval.system import Kit, Ranking, all_baselines
+from tasks.stats.systems import answer_topic
 from tests.baselines.conftest import Shelf
 from tests.llm.scripted_server import as_json, completion, error
 
@@ -79,6 +80,17 @@ def test_words_without_the_form_asked_for_are_a_fallback_too(name, shelf, model,
     title = "lorem ipsum" if name == "self_rag_tokens" else TOPIC.title.lower()
     assert queries[-1] == title and ids(ranking) == found_for(shelf, title)
     assert ranking.fallback and ranking.note
+
+
+@pytest.mark.parametrize("name", [name for name, found in all_baselines().items() if found.asks])
+def test_a_cap_that_is_reached_is_an_outcome_and_no_fallback(name, shelf, model, server):
+    model.says(GARBAGE)
+    with door_to(server.url, budget={"run": "r", "cap": {"tokens": 10}}) as door:
+        answer = answer_topic(
+            all_baselines()[name].system, TOPIC, Kit(shelf.desk(TOPIC, "bm25"), 20, seed=0, asker=asker_of(door))
+        )
+    assert (answer.outcome, answer.hits, answer.fallback) == ("over_budget", [], False)
+    assert not model.asked
 
 
 def test_zero_shot_sends_the_models_query_and_nothing_else(shelf, model, ask):
@@ -262,6 +274,10 @@ def test_storm_ends_its_conversations_and_lists_what_was_found_in_order(shelf, m
     in_order = [n for query in queries[1:] for n in found_for(shelf, query, 3)]
     assert ids(ranking) == list(dict.fromkeys(in_order))[:20]
     assert not ranking.fallback and ranking.outline == "# C"
+    people = [queries[1 + 10 * person : 11 + 10 * person] for person in range(6)]
+    by_turn = [q for turn in range(5) for asked in people for q in asked[2 * turn : 2 * turn + 2]]
+    in_turns = [n for query in by_turn for n in found_for(shelf, query, 3)]
+    assert ids(ask(storm_by_turn)[0]) == list(dict.fromkeys(in_turns))[:20]
     last = [asked for asked in model.asked if asked.prompt == "storm_question"][4]
     assert len(last.all("question")) == 4 and len(last.all("answer")) == 4
     improved = next(asked for asked in model.asked if asked.prompt == "storm_outline_improved")
