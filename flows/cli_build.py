@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 from flows import tables
 from flows.machine import Machine
-from flows.pipeline import Pipeline, Slots, choose_edition, open_files
+from flows.pipeline import Pipeline, Slots, choose_edition, open_files, open_update
 from flows.terminal import Display, show_json, show_rows, show_scores, show_text
 from schemas.identifiers import Field
 from schemas.settings import CorpusSettings, EncoderSettings, IndexSettings, RunSettings, StageControl
@@ -26,6 +26,7 @@ def build(
     *,
     release: str | None = None,
     edition: str | None = None,
+    from_edition: str | None = None,
     settings: Annotated[CorpusSettings, FLAT] = CorpusSettings(),
     control: Annotated[StageControl, FLAT] = StageControl(),
     machine: Annotated[Machine | None, FLAT] = None,
@@ -36,12 +37,19 @@ def build(
     Args:
         release: Id of the release, for example 2024-02-06; the newest in the folder when not given.
         edition: Name under which the datasets are recorded; the release when not given.
+        from_edition: Take this edition's records and apply the diffs between its release and this one; the result is
+            that of reading the release whole, and costs what has changed.
         json: Print the datasets as JSON.
     """
     machine = machine or Machine()
-    files = open_files(machine, release)
-    with open_pipeline(machine, edition or files["papers"].release, control, new=True) as pipeline:
-        built = pipeline.build_corpus(settings, files)
+    if from_edition:
+        update = open_update(machine, from_edition, release)
+        with open_pipeline(machine, edition or update.release, control, new=True) as pipeline:
+            built = pipeline.update_corpus(settings, update)
+    else:
+        files = open_files(machine, release)
+        with open_pipeline(machine, edition or files["papers"].release, control, new=True) as pipeline:
+            built = pipeline.build_corpus(settings, files)
     _show_counts(pipeline, built, json)
 
 

@@ -7,16 +7,16 @@ What belongs here: the walk from step to step, the same with and without a serve
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from flows import plan
 from flows.machine import Machine
 from flows.models import choose_model, model_access
-from flows.plan import Engine, Step
+from flows.plan import RECORDS, Engine, Step, Update
 from schemas.errors import ArenaError, ReleaseError, UsageError
-from schemas.identifiers import STAGE_NAMES, DatasetName
+from schemas.identifiers import STAGE_NAMES, DatasetName, ReleaseId
 from schemas.llm import BudgetSettings, Cap
-from schemas.manifest import Ref
+from schemas.manifest import Ref, ReleaseEntry
 from schemas.release import ReleaseDataset
 from schemas.settings import (
     CorpusSettings,
@@ -29,6 +29,7 @@ from schemas.settings import (
     StageControl,
 )
 from tasks.corpus.mindmap_files import open_maps
+from tasks.release.diffs import open_diffs
 from tasks.release.mirror import list_releases, open_release
 from tasks.reports.report import ReportSettings
 from tasks.store.editions import Editions
@@ -86,6 +87,10 @@ class Pipeline:
         """Builds documents, topics and qrels of a release; starts the edition when there is none of that name."""
         steps = plan.plan_corpus(settings, release)
         return self.walk(steps, release=release["papers"].release)
+
+    def update_corpus(self, settings: CorpusSettings, update: Update) -> Slots:
+        """As `build_corpus`, from an earlier edition's records and the diffs since."""
+        return self.walk(plan.plan_update(settings, update), release=update.release)
 
     def build_indexes(self, settings: IndexSettings) -> Slots:
         """Builds the indexes over the edition's documents."""
@@ -187,6 +192,33 @@ def open_files(machine: Machine, release: str | None) -> dict[DatasetName, Relea
     if release is None and not known:
         raise ReleaseError(f"no release in {machine.releases}; choose another --releases, or see README: real releases")
     return open_release(machine.releases, release or known[-1], machine.root / "fingerprints.json")
+
+
+def open_update(machine: Machine, edition: str, release: str | None) -> Update:
+    """The records of an edition, and the diffs that lead from its release to another, fingerprinted.
+
+    Raises:
+        UsageError: No release is named, or there is no such edition.
+        ReleaseError: No diffs in the machine's mirror lead there, or one is not complete.
+    """
+    if release is None:
+        raise UsageError(f"which release is to be made of edition {edition}? add --release")
+    store = Store(machine.root)
+    earlier = Editions(store).load(edition)
+    refs = {slot: earlier.slots[slot] for slot in (*RECORDS, "full_texts") if slot in earlier.slots}
+    datasets: dict[str, DatasetName] = {slot: _made_of(store, ref) for slot, ref in refs.items()}
+    fingerprints = machine.root / "fingerprints.json"
+    diffs = open_diffs(machine.releases, earlier.release, release, set(datasets.values()), fingerprints)
+    return Update(
+        ReleaseId(release),
+        {slot: (ref, [diff.datasets[datasets[slot]] for diff in diffs]) for slot, ref in refs.items()},
+    )
+
+
+def _made_of(store: Store, ref: Ref) -> DatasetName:
+    """Which dataset of a release a dataset of records was read from."""
+    entries = store.open(ref).manifest.inputs.values()
+    return next(cast(DatasetName, entry.dataset) for entry in entries if isinstance(entry, ReleaseEntry))
 
 
 def choose_edition(store: Store, name: str | None) -> str:

@@ -8,9 +8,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from schemas.errors import ReleaseError
-from schemas.identifiers import DatasetName
+from schemas.identifiers import DatasetName, ReleaseId
 from schemas.identifiers import Field as DocumentField
 from schemas.llm import ModelName
+from schemas.manifest import Ref
 from schemas.release import ReleaseDataset
 from schemas.settings import CorpusSettings, EncoderSettings, IndexSettings, RetrieverName, RunSettings, Settings
 from tasks.corpus.documents import DocumentSettings, documents
@@ -32,6 +33,14 @@ from tasks.store.stage import AnyStage
 _SHORT_NAMES = {"all-MiniLM-L6-v2": "minilm"}
 
 
+RECORDS: Mapping[str, DatasetName] = {
+    "paper_records": "papers",
+    "abstract_records": "abstracts",
+    "citation_records": "citations",
+}
+"""What the record stages read, by slot; `full_texts` reads `s2orc_v2` or `s2orc`."""
+
+
 class Step(NamedTuple):
     """One stage of a plan.
 
@@ -39,13 +48,13 @@ class Step(NamedTuple):
         slot: Under which name the dataset is recorded in the edition.
         stage: What is executed.
         settings: Its parameters.
-        inputs: By the stage's input names: the slot of an earlier step (or of the edition), or release files.
+        inputs: By the stage's input names: slot of an earlier step (or of the edition), release files, a dataset.
     """
 
     slot: str
     stage: AnyStage
     settings: Settings
-    inputs: Mapping[str, str | ReleaseDataset]
+    inputs: Mapping[str, str | ReleaseDataset | Ref]
 
 
 def plan_corpus(settings: CorpusSettings, release: Mapping[DatasetName, ReleaseDataset]) -> list[Step]:
@@ -59,14 +68,47 @@ def plan_corpus(settings: CorpusSettings, release: Mapping[DatasetName, ReleaseD
         raise ReleaseError(
             "the release has no full texts (dataset s2orc_v2 or s2orc); add it, or build with --corpus abstract"
         )
+    files = {slot: {"files": release[dataset]} for slot, dataset in RECORDS.items()}
+    return _plan_from_records(settings, files | ({"full_texts": {"files": texts}} if texts else {}))
+
+
+class Update(NamedTuple):
+    """How the records of a release come about from those of an earlier edition.
+
+    Attributes:
+        release: The later release.
+        records: Of each record stage that the edition has, by slot: its dataset, and the diffs of it in order.
+    """
+
+    release: ReleaseId
+    records: Mapping[str, tuple[Ref, Sequence[ReleaseDataset]]]
+
+
+def plan_update(settings: CorpusSettings, update: Update) -> list[Step]:
+    """As `plan_corpus`, from an earlier edition's records and the diffs since.
+
+    Raises:
+        ReleaseError: The edition has no full texts, which the settings need.
+    """
+    if settings.corpus == "full_text" and "full_texts" not in update.records:
+        raise ReleaseError("the edition has no full texts; build the release whole, or with --corpus abstract")
+    inputs = {
+        slot: {"earlier": earlier, **{f"diff-{place:03d}": diff for place, diff in enumerate(diffs)}}
+        for slot, (earlier, diffs) in update.records.items()
+    }
+    return _plan_from_records(settings, inputs)
+
+
+def _plan_from_records(
+    settings: CorpusSettings, inputs: Mapping[str, Mapping[str, ReleaseDataset | Ref]]
+) -> list[Step]:
+    """All steps, with the inputs of the record stages by slot."""
     records = RecordSettings(buckets=settings.buckets)
-    with_texts = {"full_texts": "full_texts"} if texts else {}
+    stages = (paper_records, abstract_records, citation_records, full_texts)
+    with_texts = _same("full_texts") if "full_texts" in inputs else {}
     limited = {"references": "references"} if settings.limit_documents else {}
     return [
-        Step("paper_records", paper_records, records, {"files": release["papers"]}),
-        Step("abstract_records", abstract_records, records, {"files": release["abstracts"]}),
-        Step("citation_records", citation_records, records, {"files": release["citations"]}),
-        *([Step("full_texts", full_texts, records, {"files": texts})] if texts else []),
+        *(Step(stage.name, stage, records, inputs[stage.name]) for stage in stages if stage.name in inputs),
         Step("papers", papers, PapersSettings(), _same("paper_records", "abstract_records") | with_texts),
         Step(
             "surveys",
