@@ -42,7 +42,9 @@ def judge(
 ) -> None:
     """Judge what search engines return for researchers' queries, and compare the engines.
 
-    Every paper is judged once a query, whichever engines return it; what was judged before is not paid for again.
+    Every paper is judged once a query, whichever engines return it; what was judged before is not paid for again. Keys
+    of services on the web: ARENA_S2_API_KEY, ARENA_OPENALEX_API_KEY, ARENA_URL_ENGINE_KEY; ARENA_MAILTO is the address
+    that they may write to.
 
     Args:
         queries: Files of queries.
@@ -135,7 +137,8 @@ def _score_rows(scores: Dataset) -> list[tables.Row]:
     means = pl.read_parquet(scores.files("summaries")).filter(group="all")
     wide = means.pivot("measure", index=["engine", "queries", "answered"], values="mean")
     shown = [name for name in SHOWN if name in wide.columns]
-    return wide.sort(shown[0], descending=True).select("engine", *shown, "answered", "queries").to_dicts()
+    best = "mean_10" if "mean_10" in shown else shown[0]
+    return wide.sort(best, descending=True).select("engine", *shown, "answered", "queries").to_dicts()
 
 
 def _cost_row(slot: str, judgments: Dataset) -> tables.Row:

@@ -6,7 +6,7 @@ What belongs here: from hits to titles and abstracts. What does not: retrieval (
 from schemas.search import Found
 from tasks.engines.engine import Shelf
 
-PAPER = "https://www.semanticscholar.org/p/"
+PAPER = "https://api.semanticscholar.org/"
 
 
 class EditionEngine:

@@ -57,7 +57,8 @@ def search_results(work: Workspace[EngineSettings]) -> None:
 
     Raises:
         TransientError: Every query of a shard failed because a service was busy or out of reach: it is down.
-        StageFailed: The registered engine has another version than the settings say.
+        StageFailed: Every query of a shard failed for other reasons, or the registered engine has another version than
+            the settings say.
     """
     _search(work, NO_ACCESS)
 
@@ -88,7 +89,7 @@ def _search(work: Workspace[EngineSettings], access: WebAccess) -> None:
         for shard in work.pending(list(shards)):
             with shard:
                 answers = [ask_engine(engine, query, settings.depth) for query in shards[shard.name]]
-                _require_reachable(answers, settings.tag)
+                _require_some(answers, settings.tag)
                 _write(shard, answers, settings.tag)
                 desk.write_replies(shard)
     finally:
@@ -181,13 +182,16 @@ def _clean(found: Found) -> Found:
     return Found(*texts, score=found.score if finite else None)
 
 
-def _require_reachable(answers: Sequence[Answer], tag: str) -> None:
-    down = [answer for answer in answers if (answer.note or "").startswith(TransientError.__name__)]
-    if answers and len(down) == len(answers):
-        raise TransientError(
-            f"stage search_results: engine {tag} answered none of {len(answers)} queries; last: {down[-1].note}; "
-            "run it again later: what was answered is kept"
-        )
+def _require_some(answers: Sequence[Answer], tag: str) -> None:
+    """A shard of failures alone says that the engine does not work, not how good it is."""
+    if len(answers) < 2 or any(answer.outcome != "failed" for answer in answers):
+        return
+    notes = [answer.note or "" for answer in answers]
+    kind = TransientError if all(note.startswith(TransientError.__name__) for note in notes) else StageFailed
+    raise kind(
+        f"stage search_results: engine {tag} answered none of {len(answers)} queries; last: {notes[-1]}; "
+        "run it again when that is mended: what was answered is kept"
+    )
 
 
 def _write(shard: Shard, answers: Sequence[Answer], tag: str) -> None:

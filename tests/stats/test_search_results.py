@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from schemas.errors import TransientError
+from schemas.errors import StageFailed, TransientError
 from schemas.search import EngineSettings, Found, SearchQuery, document_key
 from tasks.engines.engine import WebAccess
 from tasks.engines.web import WebLimits
@@ -77,6 +77,9 @@ def test_an_engine_that_times_out_on_a_query_goes_on(asking: Asking) -> None:
 def test_a_service_that_is_down_is_no_result(asking: Asking) -> None:
     asking.server.play([Answer(b"", 503)])
     with pytest.raises(TransientError, match=r"answered none of 3 queries.*HTTP 503"):
+        asking()
+    asking.server.play([Answer(b"no such key", 403)])
+    with pytest.raises(StageFailed, match=r"answered none of 3 queries.*HTTP 403: no such key"):
         asking()
     asking.server.play([as_json({"results": [{"title": "There again"}]})])
     assert asking().manifest.counts.kept == 3

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from schemas.search import REPORTED
 from tasks.reports.blocks import Cell, Change, Estimate, FigureBlock, Section, TableBlock
 from tasks.reports.heatmap import draw_heat_map
 from tasks.reports.source import ReportSource
@@ -203,13 +204,14 @@ def _worst(source: ReportSource, judged: _Judged) -> TableBlock:
     values = {(q, e): v for q, e, v in scores.select("query_key", "engine", "value").iter_rows()}
     rows: list[tuple[Cell, ...]] = []
     for query_key in means["query_key"].head(WORST):
-        for engine in judged.engines:
+        for place, engine in enumerate(judged.engines):
             told: Mapping[str, Any] = first.get((query_key, engine), {})
             sentence = told.get("reason") or told.get("note") or told.get("outcome")
             title = told.get("title")
             level = told.get("score")
-            reported = None if level is None else 20 * level
-            rows.append((texts[query_key], engine, values.get((query_key, engine)), title, reported, sentence))
+            reported = None if level is None else REPORTED * level
+            text = texts[query_key] if place == 0 else ""
+            rows.append((text, engine, values.get((query_key, engine)), title, reported, sentence))
     return TableBlock(
         judged.name("search_worst"),
         f"The {WORST} queries with the lowest mean @{judged.cutoff} over all engines",
