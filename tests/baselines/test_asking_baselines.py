@@ -23,6 +23,7 @@ from tasks.retrieval.system import Kit, Ranking, all_baselines
 from tasks.stats.systems import answer_topic
 from tests.baselines.conftest import Shelf
 from tests.llm.scripted_server import as_json, completion, error
+from tests.standin.asking import asker_of, door_to
 
 TOPIC = Topic(CorpusId(999), "Seabird Migration: a survey", date(2020, 1, 1))
 WORDS = ["seabird", "migration", "gulls", "terns", "ocean", "wind", "islands", "food", "survey", "a"]
