@@ -17,7 +17,7 @@ from tasks.retrieval.catalogue import Document
 PASSAGE_WORDS = 150
 """Words of a passage: title and the beginning of the abstract."""
 
-_FENCE = re.compile(r"^```[^\n]*$", re.MULTILINE)
+_FENCE = re.compile(r"^```[\w+-]*[ \t]*$", re.MULTILINE)
 _LABEL = re.compile(r"^(?:(?:the|search|final|suggested)\s+)*query\s*:\s*", re.IGNORECASE)
 _MARKERS = re.compile(r"^(?:[-*•\s]+|\d+[.):]?(?=\s))*")
 _QUOTES = "\"'`“”„‘’«»"

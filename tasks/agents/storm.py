@@ -120,9 +120,7 @@ class _Researcher:
         outline = self._outline([turn for talk in conversations for turn in talk])
         return Research(tuple(people), conversations, outline, tuple(self._problems))
 
-    def _ask(
-        self, prompt: str, read: Callable[[str], T], max_tokens: int = ANSWER_TOKENS, **values: Any
-    ) -> T | None:
+    def _ask(self, prompt: str, read: Callable[[str], T], max_tokens: int = ANSWER_TOKENS, **values: Any) -> T | None:
         """What is read of the model's words; None, with the problem noted, where there is nothing to read."""
         parameters = Parameters(max_tokens=max_tokens)
         found, problem = ask_for(self._asker, prompt, {"title": self._title, **values}, read, parameters)

@@ -143,6 +143,13 @@ def test_listed_queries_are_clean_different_and_bounded(lines):
     assert listed_queries(queries, MOST_QUERIES) == queries
 
 
+@pytest.mark.parametrize(
+    "told", ["```gulls```", "```\ngulls\n```", 'Search query: "gulls"', "gulls\n", "`Query: gulls`"]
+)
+def test_a_query_is_freed_of_what_is_around_it(told):
+    assert clean_query(told) == "gulls"
+
+
 @hypothesis_settings(max_examples=50)
 @given(st.text(max_size=60), st.integers(0, 8))
 def test_cleaning_and_cutting_end_and_keep_order(text, number):
