@@ -85,12 +85,13 @@ class Pipeline:
 
     def build_corpus(self, settings: CorpusSettings, release: Mapping[DatasetName, ReleaseDataset]) -> Slots:
         """Builds documents, topics and qrels of a release; starts the edition when there is none of that name."""
-        steps = plan.plan_corpus(settings, release)
+        steps = plan.plan_corpus(settings, release, lambda: choose_model(self.store.root, settings.model))
         return self.walk(steps, release=release["papers"].release)
 
     def update_corpus(self, settings: CorpusSettings, update: Update) -> Slots:
         """As `build_corpus`, from an earlier edition's records and the diffs since."""
-        return self.walk(plan.plan_update(settings, update), release=update.release)
+        steps = plan.plan_update(settings, update, lambda: choose_model(self.store.root, settings.model))
+        return self.walk(steps, release=update.release)
 
     def build_indexes(self, settings: IndexSettings) -> Slots:
         """Builds the indexes over the edition's documents."""

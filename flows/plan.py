@@ -15,12 +15,15 @@ from schemas.manifest import Ref
 from schemas.release import ReleaseDataset
 from schemas.settings import CorpusSettings, EncoderSettings, IndexSettings, RetrieverName, RunSettings, Settings
 from tasks.corpus.documents import DocumentSettings, documents
+from tasks.corpus.extracted_mindmaps import ExtractedMindmapSettings, extracted_mindmaps
+from tasks.corpus.figures import FigureSettings, figures
 from tasks.corpus.papers import PapersSettings, papers
 from tasks.corpus.records import RecordSettings, abstract_records, citation_records, full_texts, paper_records
 from tasks.corpus.references import ReferenceSettings, references
 from tasks.corpus.statistics import StatisticsSettings, statistics
 from tasks.corpus.surveys import SurveySettings, surveys
 from tasks.corpus.topics import TopicSettings, topics
+from tasks.figures.http import HttpFigureSettings
 from tasks.index.ann import AnnSettings, ann
 from tasks.index.bm25 import Bm25Settings, bm25
 from tasks.index.embeddings import EmbeddingSettings, embeddings
@@ -57,11 +60,19 @@ class Step(NamedTuple):
     inputs: Mapping[str, str | ReleaseDataset | Ref]
 
 
-def plan_corpus(settings: CorpusSettings, release: Mapping[DatasetName, ReleaseDataset]) -> list[Step]:
-    """From release files to documents, topics, qrels and statistics.
+def plan_corpus(
+    settings: CorpusSettings, release: Mapping[DatasetName, ReleaseDataset], choose_model: Callable[[], ModelName]
+) -> list[Step]:
+    """From release files to documents, topics, qrels, mind-maps and statistics.
+
+    Args:
+        settings: What is built, and how.
+        release: Its files.
+        choose_model: Which model is asked; called only when a stage asks one.
 
     Raises:
         ReleaseError: The release lacks a dataset that the settings need.
+        UsageError: A stage asks a model where there is none.
     """
     texts = release.get("s2orc_v2") or release.get("s2orc")
     if settings.corpus == "full_text" and texts is None:
@@ -69,7 +80,8 @@ def plan_corpus(settings: CorpusSettings, release: Mapping[DatasetName, ReleaseD
             "the release has no full texts (dataset s2orc_v2 or s2orc); add it, or build with --corpus abstract"
         )
     files = {slot: {"files": release[dataset]} for slot, dataset in RECORDS.items()}
-    return _plan_from_records(settings, files | ({"full_texts": {"files": texts}} if texts else {}))
+    with_texts = {"full_texts": {"files": texts}} if texts else {}
+    return _plan_from_records(settings, files | with_texts, release.get("figures"), choose_model)
 
 
 class Update(NamedTuple):
@@ -84,8 +96,8 @@ class Update(NamedTuple):
     records: Mapping[str, tuple[Ref, Sequence[ReleaseDataset]]]
 
 
-def plan_update(settings: CorpusSettings, update: Update) -> list[Step]:
-    """As `plan_corpus`, from an earlier edition's records and the diffs since.
+def plan_update(settings: CorpusSettings, update: Update, choose_model: Callable[[], ModelName]) -> list[Step]:
+    """As `plan_corpus`, from an earlier edition's records and the diffs since; figures can come from URLs alone.
 
     Raises:
         ReleaseError: The edition has no full texts, which the settings need.
@@ -96,13 +108,17 @@ def plan_update(settings: CorpusSettings, update: Update) -> list[Step]:
         slot: {"earlier": earlier, **{f"diff-{place:03d}": diff for place, diff in enumerate(diffs)}}
         for slot, (earlier, diffs) in update.records.items()
     }
-    return _plan_from_records(settings, inputs)
+    return _plan_from_records(settings, inputs, None, choose_model)
 
 
 def _plan_from_records(
-    settings: CorpusSettings, inputs: Mapping[str, Mapping[str, ReleaseDataset | Ref]]
+    settings: CorpusSettings,
+    inputs: Mapping[str, Mapping[str, ReleaseDataset | Ref]],
+    figures_found: ReleaseDataset | None,
+    choose_model: Callable[[], ModelName],
 ) -> list[Step]:
     """All steps, with the inputs of the record stages by slot."""
+    maps = _plan_maps(settings, figures_found, choose_model) if settings.mindmaps == "figures" else []
     records = RecordSettings(buckets=settings.buckets)
     stages = (paper_records, abstract_records, citation_records, full_texts)
     with_texts = _same("full_texts") if "full_texts" in inputs else {}
@@ -113,7 +129,11 @@ def _plan_from_records(
         Step(
             "surveys",
             surveys,
-            SurveySettings(word=settings.survey_word, selector=settings.survey_selector),
+            SurveySettings(
+                word=settings.survey_word,
+                selector=settings.survey_selector,
+                model=choose_model() if settings.survey_selector == "model" else None,
+            ),
             _same("papers"),
         ),
         Step("references", references, ReferenceSettings(), _same("surveys", "citation_records") | with_texts),
@@ -129,12 +149,32 @@ def _plan_from_records(
             TopicSettings(year_only_survey=settings.year_only_survey),
             _same("surveys", "papers", "references", "documents"),
         ),
+        *maps,
         Step(
             "statistics",
             statistics,
             StatisticsSettings(),
-            _same("papers", "documents", "surveys", "references", "topics"),
+            _same("papers", "documents", "surveys", "references", "topics", *(["mindmaps"] if maps else [])),
         ),
+    ]
+
+
+def _plan_maps(
+    settings: CorpusSettings, found: ReleaseDataset | None, choose_model: Callable[[], ModelName]
+) -> list[Step]:
+    """Figures of the surveys, from URLs or else the release's, and the mind-maps that a model reads off them."""
+    urls = {"list_url": settings.figure_list_url, "picture_url": settings.figure_picture_url}
+    http = HttpFigureSettings.model_validate(urls) if any(urls.values()) else None
+    if http is None and found is None:
+        raise ReleaseError(
+            "the release has no figures (a folder figures with data/<corpus_id>.json and img/); add it, give the URLs "
+            "of a web server (--figure-list-url, --figure-picture-url), or build with --mindmaps none"
+        )
+    files = {"files": found} if found and http is None else {}
+    reading = ExtractedMindmapSettings(model=choose_model())
+    return [
+        Step("figures", figures, FigureSettings(buckets=settings.buckets, http=http), {"topics": "topics", **files}),
+        Step("mindmaps", extracted_mindmaps, reading, _same("topics", "figures")),
     ]
 
 

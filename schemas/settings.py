@@ -46,8 +46,20 @@ class CorpusSettings(Settings):
     survey_word: Literal["substring", "whole_word"] = Field(
         default="substring", description="How a title must contain 'survey' to be a candidate."
     )
-    survey_selector: Literal["rules"] = Field(
+    survey_selector: Literal["rules", "model"] = Field(
         default="rules", description="Who decides whether a candidate is a survey."
+    )
+    mindmaps: Literal["none", "figures"] = Field(
+        default="none", description="Where mind-maps are read from: nowhere, or the figures of surveys, by a model."
+    )
+    figure_list_url: str | None = Field(
+        default=None, description="URL of a survey's list of figures, with {corpus_id}; empty: the release's figures."
+    )
+    figure_picture_url: str | None = Field(
+        default=None, description="URL of a picture, with {corpus_id} and {picture}; goes with that of the lists."
+    )
+    model: str | None = Field(
+        default=None, description="Language model of the stages that ask one; empty: the machine's ARENA_LLM_MODEL."
     )
     year_only_survey: YearOnlySurvey = Field(
         default="dec31", description="Horizon of a survey of which only the year is known."

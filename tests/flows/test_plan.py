@@ -48,7 +48,11 @@ def whole_plan(
     encoders = {"bm25": None, "dense": index.encoder, "hybrid": index.encoder}
     kind = None if index.ann == "flat" else index.ann
     engines = [Engine(name, runs.field, encoders[name], kind if encoders[name] else None) for name in runs.retrievers]
-    return [*plan_corpus(corpus, WITH_TEXTS), *plan_index(index), *plan_runs(runs, engines, lambda: MODEL)]
+    return [
+        *plan_corpus(corpus, WITH_TEXTS, lambda: MODEL),
+        *plan_index(index),
+        *plan_runs(runs, engines, lambda: MODEL),
+    ]
 
 
 fields = st.sampled_from(["title", "abstract", "text"])
@@ -102,11 +106,29 @@ def test_another_baseline_leaves_the_runs_there_are():
 
 
 def test_full_texts_are_optional_where_the_corpus_does_not_need_them():
-    slots = [step.slot for step in plan_corpus(CorpusSettings(corpus="abstract"), WITHOUT_TEXTS)]
+    slots = [step.slot for step in plan_corpus(CorpusSettings(corpus="abstract"), WITHOUT_TEXTS, no_model)]
 
     assert "full_texts" not in slots
     with pytest.raises(ReleaseError, match="--corpus abstract"):
-        plan_corpus(CorpusSettings(), WITHOUT_TEXTS)
+        plan_corpus(CorpusSettings(), WITHOUT_TEXTS, no_model)
+
+
+def test_mind_maps_are_read_off_the_releases_figures_or_a_web_server():
+    read = CorpusSettings(mindmaps="figures", survey_selector="model")
+    found = a_release("figures")["figures"]
+    steps = {step.slot: step for step in plan_corpus(read, WITH_TEXTS | {"figures": found}, lambda: MODEL)}
+    assert steps["figures"].inputs == {"topics": "topics", "files": found}
+    assert steps["mindmaps"].settings.model_dump()["model"] == steps["surveys"].settings.model_dump()["model"]
+    assert "mindmaps" in steps["statistics"].inputs
+    with pytest.raises(ReleaseError, match="--figure-list-url"):
+        plan_corpus(read, WITH_TEXTS, lambda: MODEL)
+    urls = {"figure_list_url": "http://h/{corpus_id}", "figure_picture_url": "http://h/{corpus_id}/{picture}"}
+    fetched = plan_corpus(read.model_copy(update=urls), WITH_TEXTS, lambda: MODEL)
+    assert {step.slot: set(step.inputs) for step in fetched}["figures"] == {"topics"}
+
+
+def no_model():
+    raise AssertionError("no stage asks a model")
 
 
 @pytest.mark.parametrize(
