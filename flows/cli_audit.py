@@ -12,7 +12,7 @@ from cyclopts.validators import Number
 from flows import tables
 from flows.cli_build import FLAT
 from flows.machine import StoreFolder
-from flows.pipeline import choose_edition
+from flows.pipeline import choose_edition, remedy
 from flows.terminal import show_json, show_rows, show_text
 from schemas.errors import UsageError
 from tasks.audit.mindmaps import mindmap_sheet
@@ -115,7 +115,7 @@ def _datasets(edition: str | None, folder: StoreFolder | None) -> tuple[str, dic
 
 def _need(found: dict[str, Dataset], slot: str, edition: str) -> Dataset:
     if slot not in found:
-        raise UsageError(f"edition {edition} has no {slot}; run: arena build")
+        raise UsageError(f"edition {edition} has no {slot}; {remedy(slot)}")
     return found[slot]
 
 
