@@ -14,6 +14,9 @@ from markupsafe import Markup
 
 from tasks.reports.blocks import Cell, Change, Estimate, FigureBlock, Report, TableBlock
 
+SENTENCE = 50
+"""Letters above which a text counts as a sentence."""
+
 _environment = Environment(
     loader=PackageLoader("tasks.reports", "."),
     autoescape=True,
@@ -30,6 +33,7 @@ def to_html(report: Report) -> str:
         cell=_html_cell,
         figure_source=_figure_source,
         is_figure=lambda block: isinstance(block, FigureBlock),
+        text_columns=_text_columns,
     )
 
 
@@ -76,6 +80,12 @@ def to_json(report: Report) -> bytes:
     }
     content = {"title": report.title, "subtitle": report.subtitle, "warnings": report.warnings, "tables": tables}
     return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def _text_columns(table: TableBlock) -> frozenset[int]:
+    """Columns with sentences in them: they are set to the left, and their lines may break."""
+    places = range(1, len(table.columns))
+    return frozenset(p for p in places if any(isinstance(r[p], str) and len(str(r[p])) > SENTENCE for r in table.rows))
 
 
 def _figure_source(figure: FigureBlock) -> str:

@@ -53,9 +53,11 @@ class _Judged(NamedTuple):
 
 
 def sections(source: ReportSource) -> list[Section]:
-    """A section a judge, and one on the care of the judges; none when no engine was judged."""
+    """Two sections a judge, and one on the care of the judges; none when no engine was judged."""
     tags = sorted(name.removeprefix(PREFIX) for name in source.datasets if name.startswith(PREFIX))
-    found = [_section(source, _read(source, tag)) for tag in tags]
+    found: list[Section] = []
+    for judged in (_read(source, tag) for tag in tags):
+        found += [_section(source, judged), _worst(source, judged)]
     if tags and "agreement" in source.datasets:
         found += _care(source)
     return found
@@ -82,7 +84,6 @@ def _section(source: ReportSource, judged: _Judged) -> Section:
             _cutoffs(judged),
             _heat_map(judged),
             _values(judged),
-            _worst(source, judged),
             _cost(judged),
             _outcomes(source, judged),
         ),
@@ -196,27 +197,29 @@ def _values(judged: _Judged) -> TableBlock:
     )
 
 
-def _worst(source: ReportSource, judged: _Judged) -> TableBlock:
-    scores = judged.scores.filter(measure=f"mean_{judged.cutoff}")
+def _worst(source: ReportSource, judged: _Judged) -> Section:
+    k = judged.cutoff
+    scores = judged.scores.filter(measure=f"mean_{k}")
     means = scores.group_by("query_key").agg(pl.col("value").mean()).drop_nulls().sort("value", "query_key")
     texts = dict(pl.read_parquet(source.datasets["queries"].files()).select("query_key", "text").iter_rows())
     first = {(row["query_key"], row["engine"]): row for row in _firsts(judged)}
-    values = {(q, e): v for q, e, v in scores.select("query_key", "engine", "value").iter_rows()}
-    rows: list[tuple[Cell, ...]] = []
-    for query_key in means["query_key"].head(WORST):
-        for place, engine in enumerate(judged.engines):
-            told: Mapping[str, Any] = first.get((query_key, engine), {})
-            sentence = told.get("reason") or told.get("note") or told.get("outcome")
-            title = told.get("title")
+    values = {(query, engine): v for query, engine, v in scores.select("query_key", "engine", "value").iter_rows()}
+    blocks: list[TableBlock] = []
+    for place, query_key in enumerate(means["query_key"].head(WORST), 1):
+        rows: list[tuple[Cell, ...]] = []
+        for engine in judged.engines:
+            told = first.get((query_key, engine), {})
             level = told.get("score")
             reported = None if level is None else REPORTED * level
-            text = texts[query_key] if place == 0 else ""
-            rows.append((text, engine, values.get((query_key, engine)), title, reported, sentence))
-    return TableBlock(
-        judged.name("search_worst"),
-        f"The {WORST} queries with the lowest mean @{judged.cutoff} over all engines",
-        ("Query", "Engine", f"Mean @{judged.cutoff}", "First paper", "Score", "The judge's sentence"),
-        tuple(rows),
+            sentence = told.get("reason") if level is not None else told.get("note")
+            rows.append((engine, values.get((query_key, engine)), told.get("title"), reported, sentence))
+        columns = ("Engine", f"Mean @{k}", "First paper", "Its score", "The judge's sentence")
+        blocks.append(TableBlock(judged.name(f"search_worst_{place}"), texts[query_key], columns, tuple(rows)))
+    return Section(
+        f"Where engines fail, judged by {judged.tag}",
+        f"The {len(blocks)} queries with the lowest mean @{k} over all engines, and what the judge said of the first "
+        "paper of each list.",
+        tuple(blocks),
     )
 
 
