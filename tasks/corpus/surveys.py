@@ -6,7 +6,8 @@ Scale: titles and abstracts stream through DuckDB once; only candidates (a few i
 spills, and they are judged and written batch by batch.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import islice
 
 import pyarrow as pa
 from pydantic import Field
@@ -21,11 +22,14 @@ from tasks.corpus.selector import TITLE_PATTERNS, Asking, Candidate, SurveySelec
 from tasks.llm.asker import write_calls
 from tasks.store.parquet import write_table
 from tasks.store.stage import stage
-from tasks.store.workspace import Workspace
+from tasks.store.workspace import Progress, Workspace
 
 CANDIDATES = """
     SELECT corpus_id, title, abstract FROM papers WHERE regexp_matches(title, $pattern) ORDER BY corpus_id
 """
+
+TOGETHER = 512
+"""Candidates that are judged between two reports of progress."""
 
 
 class SurveySettings(Settings):
@@ -59,25 +63,34 @@ def surveys(work: Workspace[SurveySettings]) -> None:
         with shard, open_asking(work.llm, settings.model) as asking, connect(budget_of(work), shard.name) as db:
             work.dataset("papers").relation(db).create_view("papers")
             found = tables(db.sql(CANDIDATES, params={"pattern": TITLE_PATTERNS[settings.word]}))
-            judged = _judged(found, selector, asking, shard.counts)
+            judged = (_judge(piece, selector, asking, shard.counts) for piece in _pieces(found, asking, work.report))
             candidates = write_table(shard.file("part-00000.parquet"), SURVEYS, judged)
             shard.counts.add(Counts(read=read, dropped={"title": read - candidates}))
             if asking:
                 write_calls(shard.file("calls-00000.parquet"), asking.askers)
 
 
-def _judged(
-    found: Iterator[pa.Table], selector: SurveySelector, asking: Asking | None, counts: Counts
-) -> Iterator[pa.Table]:
-    for rows in found:
-        candidates = [Candidate(**row) for row in rows.to_pylist()]
-        verdicts = selector.select(candidates, asking)
-        accepted = sum(verdict.accepted for verdict in verdicts)
-        failed = sum(verdict.outcome != "ok" for verdict in verdicts)
-        rejected = len(verdicts) - accepted - failed
-        counts.add(Counts(kept=accepted, failed=failed, dropped={"rejected": rejected}))
-        judged = [
-            {"corpus_id": candidate.corpus_id, "title": candidate.title, "selector": selector.name, **verdict._asdict()}
-            for candidate, verdict in zip(candidates, verdicts, strict=True)
-        ]
-        yield pa.Table.from_pylist(judged, schema=SURVEYS.arrow)
+def _pieces(
+    found: Iterator[pa.Table], asking: Asking | None, report: Callable[[Progress], None]
+) -> Iterator[list[Candidate]]:
+    """The candidates in order, as many at a time as are judged together; all of them where a batch service judges."""
+    candidates = (Candidate(**row) for rows in found for row in rows.to_pylist())
+    size = None if asking and asking.access.settings.batch else TOGETHER
+    judged = 0
+    while piece := list(islice(candidates, size)):
+        yield piece
+        judged += len(piece)
+        report(Progress("surveys", 0, 1, f"{judged:,} candidates judged"))
+
+
+def _judge(candidates: list[Candidate], selector: SurveySelector, asking: Asking | None, counts: Counts) -> pa.Table:
+    """Rows of SURVEYS."""
+    verdicts = selector.select(candidates, asking)
+    accepted = sum(verdict.accepted for verdict in verdicts)
+    failed = sum(verdict.outcome != "ok" for verdict in verdicts)
+    counts.add(Counts(kept=accepted, failed=failed, dropped={"rejected": len(verdicts) - accepted - failed}))
+    judged = [
+        {"corpus_id": candidate.corpus_id, "title": candidate.title, "selector": selector.name, **verdict._asdict()}
+        for candidate, verdict in zip(candidates, verdicts, strict=True)
+    ]
+    return pa.Table.from_pylist(judged, schema=SURVEYS.arrow)
