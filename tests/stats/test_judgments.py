@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from schemas.errors import ArenaError
 from schemas.search import JudgeSettings
@@ -231,3 +233,17 @@ def result(key: str, title: str, abstract: str = "", engine: str = "e") -> Resul
 )
 def test_which_results_are_the_same_paper(results: list[Result], names: list[str]) -> None:
     assert same_papers(results) == names
+
+
+@settings(max_examples=50)
+@given(st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from(["", "one two three four", "five"])), max_size=8))
+def test_sameness_is_an_equivalence_that_keys_and_telling_titles_decide(drawn: list[tuple[str, str]]) -> None:
+    results = [result(f"s2:{key}", title) for key, title in drawn]
+    names = same_papers(results)
+    assert all(name in {r.doc_key for r in results[: place + 1]} for place, name in enumerate(names))
+    for a, one in zip(results, names, strict=True):
+        for b, other in zip(results, names, strict=True):
+            if a.doc_key == b.doc_key or a.title == b.title == "one two three four":
+                assert one == other
+    told_apart = {r.doc_key for r in results} - {r.doc_key for r in results if r.title == "one two three four"}
+    assert told_apart <= set(names), "nothing else makes two papers one"
