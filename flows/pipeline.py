@@ -13,6 +13,7 @@ from flows import plan
 from flows.machine import Machine
 from flows.models import choose_model, model_access
 from flows.plan import RECORDS, Engine, Step, Update
+from flows.runner import choose_runner
 from schemas.errors import ArenaError, ReleaseError, UsageError
 from schemas.identifiers import STAGE_NAMES, DatasetName, ReleaseId
 from schemas.llm import BudgetSettings, Cap
@@ -60,7 +61,8 @@ def build_labelled(
     """
     try:
         access = model_access(store.root, label.budget)
-        return store.build(request, resources, force=label.forced, report=report, llm=access)
+        runner = choose_runner(resources)
+        return store.build(request, resources, force=label.forced, report=report, llm=access, runner=runner)
     except ArenaError as error:
         if request.stage.name in str(error):
             raise

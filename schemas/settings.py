@@ -31,6 +31,11 @@ class Resources(Settings):
     memory_gib: float = Field(default=4.0, gt=0, description="Memory that DuckDB may take before it spills, in GiB.")
     device: Literal["auto", "cpu", "cuda"] = Field(default="auto", description="Where encoders and FAISS run.")
     batch_size: int = Field(default=64, ge=1, le=4096, description="Texts per encoder batch.")
+    runner: Literal["processes", "ray"] = Field(
+        default="processes",
+        description="Where sharded stages run: in processes of this machine, or on the Ray cluster of RAY_ADDRESS "
+        "(without one, on a Ray of this machine).",
+    )
 
 
 class CorpusSettings(Settings):

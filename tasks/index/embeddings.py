@@ -6,10 +6,12 @@ running a model (`encoder`), searching (`dense`).
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+import socket
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +21,7 @@ from numpy.typing import NDArray
 from schemas.errors import BadInput
 from schemas.identifiers import Field
 from schemas.manifest import Counts
-from schemas.settings import EncoderSettings, Settings
+from schemas.settings import EncoderSettings, Resources, Settings
 from schemas.tables.embeddings import embeddings_table
 from tasks.index.encoder import Device, Encoder
 from tasks.index.fields import Bucket, FieldText, field_buckets, field_texts
@@ -53,18 +55,68 @@ def embeddings(work: Workspace[EmbeddingSettings]) -> None:
     bytes are given for equal texts on the same device with the same batches; elsewhere components differ by rounding,
     below 1e-3.
     """
-    encoder = Encoder(work.settings.encoder, work.resources.device, work.resources.batch_size)
+    here: Device = "cpu" if work.runner.remote else work.resources.device  # encoding elsewhere, this one is described
+    encoder = Encoder(work.settings.encoder, here, work.resources.batch_size)
     description = _describe(encoder)
-    known = KnownVectors([dataset for dataset in work.earlier if _stored_description(dataset) == description])
+    earlier = [dataset for dataset in work.earlier if _stored_description(dataset) == description]
     buckets = field_buckets(work, work.settings.field)
     made_by = json.dumps(description, sort_keys=True)
     reads = {f"{n:05d}": [made_by, *(path for path in bucket if path)] for n, bucket in enumerate(buckets)}
+    if work.runner.remote:
+        asked = _Asked(work.settings, work.resources, made_by, tuple(dataset.folder for dataset in earlier))
+        tasks = {name: (bucket, asked) for name, bucket in zip(reads, buckets, strict=True)}
+        work.map_shards(_embed_elsewhere, tasks, reads, _as_reused, accelerated=True)
+    tools = _Tools(encoder, KnownVectors([] if work.runner.remote else earlier))
     for shard in work.pending([*reads, "encoder"], reads, _as_reused):
         with shard:
             if shard.name == "encoder":
                 shard.file(DESCRIPTION).write_text(json.dumps(description, indent=1))
             else:
-                _embed_bucket(work, shard, buckets[int(shard.name)], encoder, known)
+                place, bucket = int(shard.name), buckets[int(shard.name)]
+                _embed_bucket(shard, work.settings.field, bucket, tools, _progress(work, place, len(buckets), bucket))
+
+
+class _Tools(NamedTuple):
+    """What a process holds to make vectors: the loaded model, and those that need none."""
+
+    encoder: Encoder
+    known: "KnownVectors"
+
+
+def _progress(work: Workspace[EmbeddingSettings], place: int, buckets: int, bucket: Bucket) -> Callable[[int], None]:
+    """Reports how many rows of a bucket are done."""
+    note = f"bucket {place:05d}: {{}} of {bucket.rows}"
+    return lambda rows: work.report(Progress(work.stage, place, buckets + 1, note.format(rows)))
+
+
+class _Asked(NamedTuple):
+    """What another machine needs to know to encode a bucket as this one would."""
+
+    settings: EmbeddingSettings
+    resources: Resources
+    made_by: str
+    known: tuple[Path, ...]
+
+
+def _embed_elsewhere(shard: Shard, task: tuple[Bucket, _Asked]) -> None:
+    bucket, asked = task
+    _embed_bucket(shard, asked.settings.field, bucket, _open_once(asked))
+
+
+@lru_cache(maxsize=1)
+def _open_once(asked: _Asked) -> _Tools:
+    """The encoder of a worker process, and the vectors that need no encoder.
+
+    Raises:
+        BadInput: The model of that name has other weights here than where the stage runs.
+    """
+    encoder = Encoder(asked.settings.encoder, asked.resources.device, asked.resources.batch_size)
+    if (found := json.dumps(_describe(encoder), sort_keys=True)) != asked.made_by:
+        raise BadInput(
+            f"encoder on {socket.gethostname()}: is {found}, where the stage runs it is {asked.made_by}; "
+            "install the same model on all machines"
+        )
+    return _Tools(encoder, KnownVectors([Dataset(folder) for folder in asked.known]))
 
 
 def _as_reused(counts: Counts) -> Counts:
@@ -169,25 +221,23 @@ def _stored_description(dataset: Dataset) -> dict[str, Any]:
 
 
 def _embed_bucket(
-    work: Workspace[EmbeddingSettings], shard: Shard, bucket: Bucket, encoder: Encoder, known: KnownVectors
+    shard: Shard, field: Field, bucket: Bucket, tools: _Tools, say: Callable[[int], None] = lambda rows: None
 ) -> None:
-    """Encodes one bucket, a chunk at a time."""
+    """Makes the vectors of one bucket, a chunk at a time."""
+    encoder, known = tools
     table = embeddings_table(encoder.dimensions)
-    shards = len(work.dataset("documents").files()) + 1
     encoded = reused = 0
     with TableWriter(shard.file(f"part-{shard.name}.parquet"), table) as writer:
-        for chunk in _chunks(field_texts(work.settings.field, bucket)):
+        for chunk in _chunks(field_texts(field, bucket)):
             digests = [hashlib.sha256(text.encode()).digest()[:16] for _, text in chunk]
             found = known.find(digests)
             writer.write(_rows(table.arrow, chunk, digests, _vectors(chunk, encoder, found)))
             reused += len(found)
             encoded += len(chunk) - len(found)
-            work.report(
-                Progress(work.stage, int(shard.name), shards, f"bucket {shard.name}: {writer.rows} of {bucket.rows}")
-            )
+            say(writer.rows)
     shard.counts.read, shard.counts.kept = bucket.rows, encoded + reused
     if missing := shard.counts.read - shard.counts.kept:
-        shard.counts.dropped[f"no_{work.settings.field}"] = missing
+        shard.counts.dropped[f"no_{field}"] = missing
     shard.counts.notes = {"encoded": encoded, "reused": reused}
 
 

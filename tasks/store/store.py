@@ -25,6 +25,7 @@ from schemas.manifest import STORE_FORMAT, FileEntry, Fingerprint, Manifest, Ref
 from schemas.release import ReleaseDataset
 from schemas.settings import Resources, Settings
 from tasks.store.dataset import Dataset, describe_file
+from tasks.store.shard_runner import LOCAL, ShardRunner
 from tasks.store.stage import AnyStage
 from tasks.store.workspace import MARKERS, SCRATCH, Progress, Workspace, fsync_path
 
@@ -54,6 +55,15 @@ class Built(NamedTuple):
 
     ref: Ref
     executed: bool
+
+
+class _Means(NamedTuple):
+    """With what a stage is executed; nothing of it changes a result."""
+
+    resources: Resources
+    report: Callable[[Progress], None]
+    llm: LlmAccess | None
+    runner: ShardRunner
 
 
 class Store:
@@ -132,6 +142,7 @@ class Store:
         force: bool = False,
         report: Callable[[Progress], None] = lambda progress: None,
         llm: LlmAccess | None = None,
+        runner: ShardRunner = LOCAL,
     ) -> Built:
         """Returns the dataset of `request`, executing its stage only when it is not there.
 
@@ -144,6 +155,7 @@ class Store:
             force: Execute although the dataset is there.
             report: Receives progress.
             llm: How to reach a language model, for stages that ask one.
+            runner: Where shards run.
 
         Raises:
             StageFailed: The stage's function raised something unexpected.
@@ -165,7 +177,8 @@ class Store:
             staging = self.root / ".staging" / stage.name / key
             if force and found:
                 shutil.rmtree(staging, ignore_errors=True)
-            return Built(self._execute(request, staging, resources or Resources(), report, llm), executed=True)
+            means = _Means(resources or Resources(), report, llm, runner)
+            return Built(self._execute(request, staging, means), executed=True)
 
     @contextmanager
     def _lock(self, stage: str, key: Key) -> Generator[None]:
@@ -178,14 +191,7 @@ class Store:
                 fcntl.flock(handle, fcntl.LOCK_EX)
             yield
 
-    def _execute(
-        self,
-        request: Request,
-        staging: Path,
-        resources: Resources,
-        report: Callable[[Progress], None],
-        llm: LlmAccess | None,
-    ) -> Ref:
+    def _execute(self, request: Request, staging: Path, means: _Means) -> Ref:
         stage = request.stage
         started, clock = datetime.now(UTC), time.perf_counter()
         try:
@@ -196,12 +202,13 @@ class Store:
                 staging,
                 request.settings,
                 inputs,
-                resources,
+                means.resources,
                 self.published(stage.name),
-                report,
-                llm,
+                means.report,
+                means.llm,
                 stage.version,
                 takes_over=self.find(stage.name, request.key) is None,  # else it was forced: all is executed
+                runner=means.runner,
             )
             resumed = len(workspace.finished())
             log.info("stage %s: building %s (%d shards kept)", stage.name, request.key, resumed)
@@ -268,11 +275,12 @@ def _stage_failed(stage: AnyStage, error: Exception) -> StageFailed:
 
 
 def _list_files(staging: Path, described: Mapping[str, FileEntry]) -> tuple[FileEntry, ...]:
-    names = sorted(
+    here = {
         str(path.relative_to(staging))
         for path in staging.rglob("*")
         if path.is_file() and path.relative_to(staging).parts[0] not in (MARKERS, SCRATCH, "manifest.json")
-    )
+    }
+    names = sorted(here | described.keys())  # a shared folder may list late what another machine has written
     return tuple(described.get(name) or describe_file(staging, name) for name in names)
 
 

@@ -1,41 +1,41 @@
 """Where a stage works: an unpublished folder whose finished shards survive a kill.
 
-What belongs here: shards, their markers, running them here or in other processes. What does not: publishing (`store`).
+What belongs here: shards and their markers. What does not: where they run (`shard_runner`), publishing (`store`).
 """
 
-import ctypes
 import hashlib
 import json
 import logging
-import multiprocessing
 import os
 import shutil
-import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import BrokenExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Generic, NamedTuple, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from schemas.errors import StageFailed
+from schemas.errors import StageFailed, StoreError
 from schemas.identifiers import Digest
 from schemas.llm import LlmAccess
 from schemas.manifest import Counts, FileEntry, ShardEntry
 from schemas.release import ReleaseDataset
 from schemas.settings import Resources, Settings
 from tasks.store.dataset import Dataset, describe_file
+from tasks.store.shard_runner import LOCAL, ShardRunner
 
 log = logging.getLogger(__name__)
 
 MARKERS = ".shards"
 SCRATCH = ".scratch"
 SHARED = "shared"
+SEEN_WITHIN = 90.0
+"""Seconds within which a file of another machine appears here; NFS caches directories for up to 60."""
 
 P = TypeVar("P", bound=Settings)
 A = TypeVar("A")
@@ -164,6 +164,7 @@ class Workspace(Generic[P]):
         llm: How to reach a language model; None where no endpoint is set up.
         version: Of the stage.
         takes_over: Whether shards of `earlier` datasets with the same key are taken as they are.
+        runner: Where shards run; never changes a result.
     """
 
     stage: str
@@ -176,6 +177,7 @@ class Workspace(Generic[P]):
     llm: LlmAccess | None = None
     version: int = 0
     takes_over: bool = True
+    runner: ShardRunner = LOCAL
 
     def dataset(self, name: str) -> Dataset:
         """The input dataset `name`."""
@@ -290,76 +292,66 @@ class Workspace(Generic[P]):
             return False
         return True
 
-    def map_shards(self, work: Callable[[Shard, A], None], shards: Mapping[str, A], reads: Reads = NO_READS) -> None:
-        """Runs `work(shard, argument)` for every unfinished shard, in worker processes when there are several.
+    def map_shards(
+        self,
+        work: Callable[[Shard, A], None],
+        shards: Mapping[str, A],
+        reads: Reads = NO_READS,
+        recount: Callable[[Counts], Counts] = lambda counts: counts,
+        *,
+        accelerated: bool = False,
+    ) -> None:
+        """Runs `work(shard, argument)` for every unfinished shard, wherever the runner runs shards.
 
         Args:
             work: Importable by name (it travels to other processes); writes through the shard it gets.
             shards: Argument by shard name.
             reads: A shard named here is taken over from an earlier dataset that has one with the same key.
+            recount: The counts of a shard that is taken over, from those it was made with.
+            accelerated: Whether `work` uses an accelerator where there is one.
 
         Raises:
             StageFailed: A worker process died (killed, out of memory). Errors raised by `work` pass unchanged.
+            StoreError: A shard was written elsewhere and does not appear here.
         """
         finished = self.finished()
-        waiting = {
-            name: _Waiting(argument, self._shard_key(name, reads))
+        jobs = {
+            name: partial(_run_shard, work, Shard(self.folder, name, self._shard_key(name, reads)), argument)
             for name, argument in shards.items()
-            if name not in finished and not self._take_over(name, reads, lambda counts: counts)
+            if name not in finished and not self._take_over(name, reads, recount)
         }
-        done = len(shards) - len(waiting)
-        if not waiting:
-            return
-        if min(self.processes, len(waiting)) == 1:
-            for count, (name, (argument, key)) in enumerate(waiting.items(), done + 1):
-                _run_shard(work, Shard(self.folder, name, key), argument)
-                self.report(Progress(self.stage, count, len(shards), name))
-            return
-        self._map_in_processes(work, waiting, done, len(shards))
+        done = len(shards) - len(jobs)
+        try:
+            with closing(self.runner.run(jobs, self.processes, accelerated=accelerated)) as ended:
+                for name in ended:
+                    if name and self.runner.remote:
+                        self._await_shard(name)
+                    done += name is not None
+                    self.report(Progress(self.stage, done, len(shards), name or ""))
+        except BrokenExecutor as error:
+            raise StageFailed(
+                f"stage {self.stage}: a worker process died (killed, or out of memory) after {done} of {len(shards)} "
+                "shards; run it again: finished shards are kept; fewer workers need less memory"
+            ) from error
 
-    def _map_in_processes(
-        self, work: Callable[[Shard, A], None], waiting: "Mapping[str, _Waiting[A]]", done: int, total: int
-    ) -> None:
-        context = multiprocessing.get_context("spawn")  # direct children: they die with this process
-        with ProcessPoolExecutor(
-            min(self.processes, len(waiting)), mp_context=context, initializer=_die_with_parent, initargs=(os.getpid(),)
-        ) as pool:
-            running: dict[Future[None], str] = {
-                pool.submit(_run_shard, work, Shard(self.folder, name, key), argument): name
-                for name, (argument, key) in waiting.items()
-            }
-            try:
-                while running:
-                    finished, _ = wait(running, timeout=5, return_when=FIRST_COMPLETED)
-                    for future in finished:
-                        future.result()
-                        done += 1
-                        self.report(Progress(self.stage, done, total, running.pop(future)))
-                    if not finished:
-                        self.report(Progress(self.stage, done, total))
-            except BrokenProcessPool as error:
-                raise StageFailed(
-                    f"stage {self.stage}: a worker process died (killed, or out of memory) after {done} of {total} "
-                    "shards; run it again: finished shards are kept; fewer workers need less memory"
-                ) from error
-            finally:
-                for future in running:
-                    future.cancel()
+    def _await_shard(self, name: str) -> None:
+        """Waits until what another machine has written is seen here: shared storage may show it late."""
+        marker = self.folder / MARKERS / f"{name}.json"
+        deadline = time.monotonic() + SEEN_WITHIN
+        while not self._is_seen(marker):
+            if time.monotonic() > deadline:
+                raise StoreError(
+                    f"stage {self.stage}: shard {name} was made on another machine and is not in {self.folder} after "
+                    f"{SEEN_WITHIN:.0f} s; mount one shared folder under the same path everywhere (infra/README.md)"
+                )
+            time.sleep(0.1)
 
-
-class _Waiting(NamedTuple, Generic[A]):
-    """A shard to be made: its argument and key."""
-
-    argument: A
-    key: Digest | None
-
-
-def _die_with_parent(parent: int) -> None:
-    """Asks the kernel to kill this process when its parent ends, so that kill -9 of a build leaves no writer behind."""
-    pr_set_pdeathsig = 1
-    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
-    if os.getppid() != parent:  # it ended before the kernel was asked
-        os.kill(os.getpid(), signal.SIGKILL)
+    def _is_seen(self, marker: Path) -> bool:
+        try:
+            files = _Marker.model_validate_json(marker.read_bytes()).files
+            return all((self.folder / file.path).stat().st_size == file.size for file in files)
+        except FileNotFoundError:
+            return False
 
 
 def _run_shard(work: Callable[[Shard, A], None], shard: Shard, argument: A) -> None:

@@ -2,7 +2,7 @@
 
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,11 @@ from tasks.index.dense import DenseIndex
 from tasks.index.embeddings import EmbeddingSettings, embeddings, open_encoder, vector_rows
 from tasks.index.encoder import Encoder, unit_rows
 from tasks.store.dataset import Dataset
+from tasks.store.shard_runner import LOCAL, Job, ShardRunner
+from tasks.store.store import Request
 from tests.corpus.conftest import Corpus
 from tests.index.conftest import give_documents, random_title, save_tiny_model
+from tests.store.conftest import Elsewhere
 
 
 def documents_of(number: int) -> list[dict[str, Any]]:
@@ -131,3 +134,28 @@ def test_a_vector_without_direction_is_refused() -> None:
     for bad in (0.0, np.nan, np.inf):
         with pytest.raises(BadInput, match="vector 1 of 2"):
             unit_rows(np.array([[3, 4], [bad, bad]], np.float32))
+
+
+def test_another_machine_makes_the_same_vectors_with_the_same_weights_only(corpus: Corpus, tiny_model: Path) -> None:
+    def built(root: str, model: Path, runner: ShardRunner) -> Dataset:
+        other = Corpus(corpus.store.root.parent / root)
+        documents = give_documents(other, documents_of(30))
+        store = other.store
+        return store.open(
+            store.build(Request(embeddings, settings_for(model), {"documents": documents}), runner=runner).ref
+        )
+
+    here, there = built("here", tiny_model, LOCAL), built("there", tiny_model, Elsewhere())
+    assert there.ref == here.ref
+    assert there.manifest.counts == here.manifest.counts
+
+    class Drifted(Elsewhere):
+        def run(self, jobs: Mapping[str, Job], processes: int, *, accelerated: bool = False) -> Generator[str | None]:
+            assert accelerated
+            shutil.rmtree(model)
+            shutil.copytree(save_tiny_model(corpus.store.root.parent / "drift", seed=1), model)
+            yield from super().run(jobs, processes, accelerated=accelerated)
+
+    model = shutil.copytree(tiny_model, corpus.store.root.parent / "model")
+    with pytest.raises(BadInput, match="install the same model on all machines"):
+        built("drifted", model, Drifted())

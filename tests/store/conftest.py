@@ -1,5 +1,7 @@
 """A tiny stage and stores for the store's own tests."""
 
+from collections.abc import Generator, Mapping
+from concurrent.futures import BrokenExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,6 +10,7 @@ import pytest
 from schemas.settings import Settings
 from schemas.tables.qrels import QRELS
 from tasks.store.parquet import write_table
+from tasks.store.shard_runner import Job
 from tasks.store.stage import Stage, stage
 from tasks.store.store import Request, Store
 from tasks.store.workspace import Shard, Workspace
@@ -19,6 +22,25 @@ class Squares(Settings):
     shards: int = 3
     flavour: str = "plain"
     fail_at: int = -1
+
+
+class Elsewhere:
+    """A runner that takes jobs from the end, loses the process of job `lost`, and `forgets` to carry one out."""
+
+    remote = True
+
+    def __init__(self, lost: str | None = None, forgets: str | None = None) -> None:
+        self.lost, self.forgets = lost, forgets
+        self.carried_out: list[str] = []
+
+    def run(self, jobs: Mapping[str, Job], processes: int, *, accelerated: bool = False) -> Generator[str | None]:
+        for name in reversed(jobs):
+            if name == self.lost:
+                raise BrokenExecutor("gone")
+            if name != self.forgets:
+                jobs[name]()
+                self.carried_out.append(name)
+            yield name
 
 
 def write_square(shard: Shard, number: int) -> None:
