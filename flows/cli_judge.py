@@ -14,7 +14,7 @@ from flows import tables
 from flows.cli_build import FLAT
 from flows.machine import Machine
 from flows.pipeline import Pipeline, Slots
-from flows.search_papers import ask_engines, estimate, judge_results, search_edition
+from flows.search_papers import Searched, ask_engines, estimate, judge_results, search_edition
 from flows.terminal import Display, show_json, show_rows, show_text
 from schemas.llm import Estimate
 from schemas.search import SearchQuery, SearchSettings
@@ -67,8 +67,8 @@ def judge(
         built = None if dry_run else judge_results(pipeline, settings, searched, labels)
     if built is None:
         _show_estimate(estimate(pipeline, searched), json)
-    elif "search/report" in built:
-        _show_scores(pipeline, built, to, json)
+    elif searched.slots.report in built:
+        _show_scores(pipeline, searched, built, to, json)
     else:  # --until an earlier stage
         show_rows(tables.count_rows(store, built), f"edition {name}", decimals=1)
 
@@ -111,18 +111,15 @@ def _show_estimate(costs: dict[str, Estimate], json: bool) -> None:
         show_rows(rows, "what judging would cost; nothing was asked")
 
 
-def _show_scores(pipeline: Pipeline, built: Slots, to: Path | None, json: bool) -> None:
-    store = pipeline.store
-    page = store.folder(built["search/report"])
+def _show_scores(pipeline: Pipeline, searched: Searched, built: Slots, to: Path | None, json: bool) -> None:
+    store, slots = pipeline.store, searched.slots
+    page = store.folder(built[slots.report])
     if to:
         shutil.copytree(page, to, dirs_exist_ok=True)
         page = to
-    scored = {
-        slot.removeprefix("search/scores/"): _score_rows(store.open(ref))
-        for slot, ref in built.items()
-        if slot.startswith("search/scores/")
-    }
-    cost = [_cost_row(slot, store.open(ref)) for slot, ref in built.items() if slot.startswith("search/judgments/")]
+    tags = [who.tag for who in searched.judges]
+    scored = {tag: _score_rows(store.open(built[slots.scores(tag)])) for tag in tags}
+    cost = [_cost_row(tag, store.open(built[slots.judgments(tag)])) for tag in tags]
     if json:
         found = {"edition": pipeline.edition, "scores": scored, "cost": cost}
         show_json({**found, "report": str(page / "report.html"), "datasets": tables.slot_refs(built)})
@@ -141,11 +138,11 @@ def _score_rows(scores: Dataset) -> list[tables.Row]:
     return wide.sort(best, descending=True).select("engine", *shown, "answered", "queries").to_dicts()
 
 
-def _cost_row(slot: str, judgments: Dataset) -> tables.Row:
+def _cost_row(tag: str, judgments: Dataset) -> tables.Row:
     counts = judgments.manifest.counts
     usd = pl.read_parquet(judgments.files("calls"))["cost_usd"].sum()
     return {
-        "judge": slot.removeprefix("search/judgments/"),
+        "judge": tag,
         "judgments": counts.read,
         "scored": counts.kept,
         "failed": counts.failed,

@@ -4,7 +4,8 @@ What belongs here: steps as data. What does not: as in `plan`.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -21,12 +22,56 @@ from tasks.reports.report import ReportSettings
 from tasks.reports.search_report import search_report
 from tasks.stats.judgment_care import JUDGMENTS, AgreementSettings, agreement
 from tasks.stats.judgments import RESULTS, judge
-from tasks.stats.search_queries import QuerySettings, open_result_file, search_queries
+from tasks.stats.search_queries import QuerySettings, name_test_set, open_result_file, search_queries
 from tasks.stats.search_results import with_web
 from tasks.stats.search_scores import SearchScoreSettings, search_scores
-from tasks.store.stage import AnyStage
 
-QUERIES = "search/queries"
+MOST_LETTERS = 80
+"""Longer names of test sets, put together, are cut and told apart by a digest."""
+
+
+@dataclass(frozen=True)
+class SearchSlots:
+    """Slots of an edition for one set of query files, so that searches with other queries stay beside it.
+
+    Attributes:
+        prefix: `search/<names of the test sets>`.
+    """
+
+    prefix: str
+
+    @classmethod
+    def of(cls, queries: ReleaseDataset) -> "SearchSlots":
+        """The slots for these files."""
+        name = re.sub(r"[^A-Za-z0-9_.+-]+", "-", "+".join(name_test_set(file.name) for file in queries.files))
+        return cls(f"search/{name if len(name) <= MOST_LETTERS else f'{name[:60]}-{queries.digest[:8]}'}")
+
+    @property
+    def queries(self) -> str:
+        """The queries."""
+        return f"{self.prefix}/queries"
+
+    @property
+    def agreement(self) -> str:
+        """How far judges agree."""
+        return f"{self.prefix}/agreement"
+
+    @property
+    def report(self) -> str:
+        """The page."""
+        return f"{self.prefix}/report"
+
+    def results(self, engine: str) -> str:
+        """What an engine answered."""
+        return f"{self.prefix}/results/{engine}"
+
+    def judgments(self, judge: str) -> str:
+        """What a judge said."""
+        return f"{self.prefix}/judgments/{judge}"
+
+    def scores(self, judge: str) -> str:
+        """What a judge's judgments say of the engines."""
+        return f"{self.prefix}/scores/{judge}"
 
 
 class Choice(NamedTuple):
@@ -71,17 +116,21 @@ def plan_engines(
     Raises:
         UsageError: An engine is not known, or two would have the same name.
     """
-    steps = [Step(QUERIES, search_queries, QuerySettings(), {"files": queries})]
-    stage = with_web(access)
+    slots, stage = SearchSlots.of(queries), with_web(access)
+    steps = [Step(slots.queries, search_queries, QuerySettings(), {"files": queries})]
     for text in settings.engines:
-        step = _engine_step(stage, settings, read_choice(text), encoder)
+        chosen, inputs = _engine(settings, read_choice(text), encoder)
+        step = Step(slots.results(chosen.tag), stage, chosen, {"queries": slots.queries, **inputs})
         if step.slot in {other.slot for other in steps}:
             raise UsageError(f"engine {text!r}: another one is named {step.slot.rpartition('/')[2]}; write NAME={text}")
         steps.append(step)
     return steps
 
 
-def _engine_step(stage: AnyStage, settings: SearchSettings, choice: Choice, encoder: EncoderSettings | None) -> Step:
+def _engine(
+    settings: SearchSettings, choice: Choice, encoder: EncoderSettings | None
+) -> tuple[EngineSettings, dict[str, str | ReleaseDataset]]:
+    """An engine's settings, and what it needs beside the queries."""
     engine = choice.engine
     tag = _engine_tag(settings, choice, encoder)
     chosen = EngineSettings(
@@ -94,13 +143,13 @@ def _engine_step(stage: AnyStage, settings: SearchSettings, choice: Choice, enco
         snapshot=settings.snapshot if engine.live else "",
         tag=tag,
     )
-    inputs: dict[str, str | ReleaseDataset] = {"queries": QUERIES}
+    inputs: dict[str, str | ReleaseDataset] = {}
     if engine.parts:
         inputs |= {"documents": "documents", "surveys": "surveys"}
         inputs |= {part: f"{part}/{settings.field}" for part in engine.parts}
     if engine.name == "file":
         inputs["recorded"] = open_result_file(Path(choice.source))
-    return Step(f"search/results/{tag}", stage, chosen, inputs)
+    return chosen, inputs
 
 
 def _engine_tag(settings: SearchSettings, choice: Choice, encoder: EncoderSettings | None) -> str:
@@ -160,35 +209,40 @@ def judge_settings(
 
 
 def plan_judging(
-    settings: SearchSettings, judges: list[JudgeSettings], labels: ReleaseDataset | None, page: ReportSettings
+    settings: SearchSettings,
+    slots: SearchSlots,
+    judges: list[JudgeSettings],
+    labels: ReleaseDataset | None,
+    page: ReportSettings,
 ) -> list[Step]:
     """Every judge's judgments and scores, their agreement, and the page.
 
     Args:
         settings: Limits and resampling.
+        slots: Where the queries and the engines' answers are.
         judges: As `judge_settings` gives them.
         labels: A sheet filled in by people.
         page: What the page is called.
     """
-    engines = judges[0].engines
-    results: Mapping[str, str] = {RESULTS + tag: f"search/results/{tag}" for tag in engines}
+    queries = {"queries": slots.queries}
+    results = {RESULTS + tag: slots.results(tag) for tag in judges[0].engines}
     rule = SearchScoreSettings(limit_queries=settings.limit_queries, seed=settings.seed, resamples=settings.resamples)
-    steps = [Step(f"search/judgments/{who.tag}", judge, who, {"queries": QUERIES, **results}) for who in judges]
+    steps = [Step(slots.judgments(who.tag), judge, who, {**queries, **results}) for who in judges]
     steps += [
         Step(
-            f"search/scores/{who.tag}",
+            slots.scores(who.tag),
             search_scores,
             rule,
-            {"queries": QUERIES, "judgments": f"search/judgments/{who.tag}", **results},
+            {**queries, "judgments": slots.judgments(who.tag), **results},
         )
         for who in judges
     ]
-    judged = {JUDGMENTS + who.tag: f"search/judgments/{who.tag}" for who in judges}
-    scored = {f"search_scores:{who.tag}": f"search/scores/{who.tag}" for who in judges}
+    judged = {JUDGMENTS + who.tag: slots.judgments(who.tag) for who in judges}
+    scored = {f"search_scores:{who.tag}": slots.scores(who.tag) for who in judges}
     sheet = {"labels": labels} if labels else {}
-    shown = {"queries": QUERIES, "agreement": "search/agreement", **judged, **scored, **results}
+    shown = {**queries, "agreement": slots.agreement, **judged, **scored, **results}
     return [
         *steps,
-        Step("search/agreement", agreement, AgreementSettings(), {**judged, **sheet}),
-        Step("search/report", search_report, page, shown),
+        Step(slots.agreement, agreement, AgreementSettings(), {**judged, **sheet}),
+        Step(slots.report, search_report, page, shown),
     ]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from flows.models import choose_model, model_access
 from flows.pipeline import Pipeline, Slots, choose_edition
-from flows.plan_search import QUERIES, judge_settings, needs_edition, plan_engines, plan_judging
+from flows.plan_search import SearchSlots, judge_settings, needs_edition, plan_engines, plan_judging
 from flows.services import web_access
 from schemas.errors import UsageError
 from schemas.llm import BudgetSettings, Cap, Estimate
@@ -27,8 +27,9 @@ NO_RELEASE = "none"
 
 
 class Searched(NamedTuple):
-    """What engines answered, and who is to judge it."""
+    """What engines answered, under which slots, and who is to judge it."""
 
+    slots: SearchSlots
     built: Slots
     judges: list[JudgeSettings]
 
@@ -59,7 +60,7 @@ def ask_engines(pipeline: Pipeline, settings: SearchSettings, queries: Sequence[
     judges = judge_settings(settings, tags, lambda model: choose_model(store.root, model))
     if len({who.tag for who in judges}) < len(judges):
         raise UsageError(f"two judges are named {judges[0].tag}; name each judge and model once")
-    return Searched(pipeline.walk(steps, release=NO_RELEASE if new else None), judges)
+    return Searched(SearchSlots.of(files), pipeline.walk(steps, release=NO_RELEASE if new else None), judges)
 
 
 def judge_results(
@@ -73,7 +74,8 @@ def judge_results(
     release = Editions(pipeline.store).load(pipeline.edition).release
     page = ReportSettings(title="Search engines on real queries", release=release, edition=pipeline.edition)
     sheet = open_label_file(labels) if labels else None
-    return searched.built | pipeline.walk(plan_judging(settings, searched.judges, sheet, page))
+    steps = plan_judging(settings, searched.slots, searched.judges, sheet, page)
+    return searched.built | pipeline.walk(steps)
 
 
 def estimate(pipeline: Pipeline, searched: Searched) -> dict[str, Estimate]:
@@ -83,11 +85,11 @@ def estimate(pipeline: Pipeline, searched: Searched) -> dict[str, Estimate]:
         UsageError: No endpoint is set up.
         BadInput: No price is known for a model.
     """
-    store = pipeline.store
-    opened = {slot: store.open(ref) for slot, ref in searched.built.items()}
-    results = {slot.removeprefix("search/results/"): dataset for slot, dataset in opened.items() if slot != QUERIES}
+    store, slots, built = pipeline.store, searched.slots, searched.built
+    results = {tag: store.open(built[slots.results(tag)]) for tag in searched.judges[0].engines}
     access = model_access(store.root, _budget(pipeline))
-    return {who.tag: estimate_judging(who, opened[QUERIES], results, access) for who in searched.judges}
+    queries = store.open(built[slots.queries])
+    return {who.tag: estimate_judging(who, queries, results, access) for who in searched.judges}
 
 
 def _budget(pipeline: Pipeline) -> BudgetSettings:

@@ -119,6 +119,12 @@ def read_queries(dataset: Dataset, limit: int | None = None) -> list[SearchQuery
     return queries
 
 
+def name_test_set(file: str) -> str:
+    """What the queries of a file of that name are called after."""
+    stem = Path(file).stem
+    return stem.removesuffix(ENDING) or stem
+
+
 def read_test_set(path: Path) -> list[SearchQuery]:
     """Reads and checks one file of queries.
 
@@ -131,7 +137,7 @@ def read_test_set(path: Path) -> list[SearchQuery]:
         raise BadInput(f"{path}: no readable test set ({error})") from error
     if not isinstance(told, dict) or not told:
         raise BadInput(f"{path}: a test set is a JSON object with a query under every key")
-    name = path.stem.removesuffix(ENDING) or path.stem
+    name = name_test_set(path.name)
     return [_read_query(path, name, key, query) for key, query in cast("dict[str, Any]", told).items()]
 
 

@@ -86,8 +86,16 @@ def test_from_queries_to_a_page(
     assert arena(*asked) == 0
     assert len(server.seen) == calls, "a second run judges nothing"
     assert json.loads(capsys.readouterr().out)["datasets"] == found["datasets"]
+    other = queries.with_name("other.json")
+    other.write_text(json.dumps({"q9": {"search_query": "data"}}))
+    assert arena(*(other if token == queries else token for token in asked)) == 1, "its keys are not in the file"
+    assert arena("judge", other, "--root", tmp_path / "store", *QUICK, "--engines", "bm25") == 0
     slots = Editions(Store(tmp_path / "store")).load("2026-01-06").slots
-    assert {slot for slot in slots if slot.startswith("search/")} >= {"search/report", f"search/judgments/{tag}"}
+    assert "search/other/report" in slots
+    assert {slot for slot in slots if slot.startswith("search/")} >= {
+        "search/some/report",
+        f"search/some/judgments/{tag}",
+    }
 
 
 @pytest.mark.usefixtures("prefect_server", "server")
@@ -97,7 +105,7 @@ def test_the_flow_needs_no_edition_for_recorded_results(tmp_path: Path, files: t
     machine = Machine(root=tmp_path / "new", workers=1)
     built = paper_search([queries], "searches", settings, machine=machine)
     assert Editions(Store(machine.root)).load("searches").slots == built
-    assert {"search/results/mine", "search/judgments/score_only+m", "search/agreement"} <= built.keys()
+    assert {"search/some/results/mine", "search/some/judgments/score_only+m", "search/some/agreement"} <= built.keys()
 
 
 @pytest.mark.parametrize(
