@@ -5,7 +5,7 @@ What belongs here: making artifacts. What does not: choosing what is in them (`t
 
 import re
 
-from prefect.artifacts import create_markdown_artifact, create_table_artifact
+from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
 
 from flows.pipeline import Pipeline, Slots
 from flows.tables import Labels, Row, Task, count_rows, lineage_rows, people_rows, score_rows, tree_rows
@@ -28,7 +28,11 @@ def leave_built(pipeline: Pipeline, built: Slots) -> None:
     slots = Editions(pipeline.store).load(edition).slots
     lines = [f"# Lineage of edition {edition}", "", markdown_table(lineage_rows(pipeline.store, slots))]
     if "report" in built:
-        lines += ["", f"Report: `{pipeline.store.folder(built['report']) / 'report.html'}`"]
+        page = pipeline.store.folder(built["report"]) / "report.html"
+        lines += ["", f"Report: `{page}`"]
+        create_link_artifact(
+            page.as_uri(), "report.html", artifact_key("report", edition), f"Report of edition {edition}"
+        )
     create_markdown_artifact("\n".join(lines), key=artifact_key("lineage", edition))
 
 

@@ -21,6 +21,8 @@ from prefect.states import Completed
 from prefect.tasks import exponential_backoff
 
 from flows.artifacts import artifact_key
+from flows.events import tell_failed
+from flows.limits import take_place
 from flows.machine import Machine
 from flows.pipeline import Executor, Pipeline, StageLabel, build_labelled, choose_edition
 from schemas.errors import TransientError
@@ -42,6 +44,8 @@ def task_executor(store: Store, resources: Resources) -> Executor:
         named = _build_stage.with_options(name=request.stage.name, task_run_name=label.slot)
         # The inputs are an argument of their own because Prefect draws the edges of its graph from arguments.
         state = named(store, request.stage, request.settings, request.inputs, resources, label, return_state=True)  # pyright: ignore[reportCallIssue]
+        if state.is_failed():
+            tell_failed(label.slot, state.message or "")
         return cast(Ref, state.result())
 
     return execute
@@ -67,10 +71,12 @@ def _build_stage(
     resources: Resources,
     label: StageLabel,
 ) -> State[Ref]:
-    built = build_labelled(store, Request(stage, settings, inputs), resources, label, _progress(label.slot))
+    with take_place(settings):
+        built = build_labelled(store, Request(stage, settings, inputs), resources, label, _progress(label.slot))
     if not built.executed:
         return Completed(name="Cached", message=f"{built.ref.key} is in the store", data=built.ref)
     counts = store.open(built.ref).manifest.counts
+    get_run_logger().info("%s: read %d, kept %d, dropped %s", label.slot, counts.read, counts.kept, counts.dropped)
     return Completed(message=f"{built.ref.key}: read {counts.read}, kept {counts.kept}", data=built.ref)
 
 

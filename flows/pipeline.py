@@ -34,6 +34,7 @@ from tasks.release.diffs import open_diffs
 from tasks.release.mirror import list_releases, open_release
 from tasks.reports.report import ReportSettings
 from tasks.store.editions import Editions
+from tasks.store.recipes import Recipes
 from tasks.store.store import Built, Request, Store
 from tasks.store.workspace import Progress
 
@@ -149,6 +150,9 @@ class Pipeline:
         if release is None or self.edition in editions.names():
             edition = editions.load(self.edition)
             release, known = release or edition.release, dict(edition.slots)
+        frozen = self.edition in editions.names() and editions.load(self.edition).published is not None
+        planned = {step.slot: step.planned() for step in steps}
+        Recipes(self.store).plan(self.edition, release, planned, published=frozen)
         budget = BudgetSettings(run=self.edition, cap=Cap(usd=self.control.max_usd))
         built: Slots = {}
         for step in steps:

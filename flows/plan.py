@@ -31,6 +31,7 @@ from tasks.reports.report import ReportSettings, report
 from tasks.retrieval.system import find_baseline
 from tasks.stats.runs import SystemSettings, run
 from tasks.stats.scores import ScoreSettings, scores
+from tasks.store.recipes import PlannedStage
 from tasks.store.stage import AnyStage
 
 _SHORT_NAMES = {"all-MiniLM-L6-v2": "minilm"}
@@ -58,6 +59,11 @@ class Step(NamedTuple):
     stage: AnyStage
     settings: Settings
     inputs: Mapping[str, str | ReleaseDataset | Ref]
+
+    def planned(self) -> PlannedStage:
+        """The step as an edition's recipe keeps it."""
+        parameters = self.settings.model_dump(mode="json")
+        return PlannedStage(stage=self.stage.name, parameters=parameters, inputs=dict(self.inputs))
 
 
 def plan_corpus(

@@ -23,13 +23,14 @@ START_WITHIN, STOP_WITHIN = 120.0, 15.0
 
 
 @contextmanager
-def prefect_api(folder: Path) -> Generator[str]:
+def prefect_api(folder: Path, port: int = 0) -> Generator[str]:
     """Makes sure that there is a Prefect API; to be entered before `prefect` is imported.
 
     The server of PREFECT_API_URL is used when that is set. Otherwise one is started on loopback, and ended again.
 
     Args:
         folder: Where a server of our own keeps its database and its log (`server.log`).
+        port: Of a server of our own; 0: any that is free.
 
     Yields:
         The API's address.
@@ -49,9 +50,7 @@ def prefect_api(folder: Path) -> Generator[str]:
         return
     folder.mkdir(parents=True, exist_ok=True)
     os.environ |= {"PREFECT_HOME": str(folder.absolute()), "PREFECT_SERVER_ANALYTICS_ENABLED": "false"}
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = port or _free_port()
     url, log = f"http://127.0.0.1:{port}/api", folder / "server.log"
     server = _start(port, log)
     try:
@@ -61,7 +60,7 @@ def prefect_api(folder: Path) -> Generator[str]:
     finally:
         end_prefect_threads()
         os.environ.pop("PREFECT_API_URL", None)
-        _stop(server)
+        stop(server)
 
 
 def end_prefect_threads() -> None:
@@ -77,6 +76,12 @@ def end_prefect_threads() -> None:
         loop.thread.join(STOP_WITHIN)
 
 
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
 def _start(port: int, log: Path) -> "subprocess.Popen[bytes]":
     with log.open("w") as output:
         return subprocess.Popen(
@@ -84,11 +89,11 @@ def _start(port: int, log: Path) -> "subprocess.Popen[bytes]":
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=_end_with_parent,
+            preexec_fn=end_with_parent,
         )
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """Asks the kernel to end this process when its parent ends, so that not even kill -9 leaves a server behind."""
     pr_set_pdeathsig = 1
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
@@ -116,8 +121,8 @@ def _answers(url: str) -> bool:
         return False
 
 
-def _stop(server: "subprocess.Popen[bytes]") -> None:
-    """Ends the server's own process group: politely, then not."""
+def stop(server: "subprocess.Popen[bytes]") -> None:
+    """Ends a process that leads its own group, and all of that group: politely, then not."""
     for how in (signal.SIGTERM, signal.SIGKILL):
         if server.poll() is not None:
             return

@@ -1,0 +1,69 @@
+"""Commands that set up Prefect: deploy on a server there is, ui for everything on this machine.
+
+What belongs here: options and printing. What does not: what is set up (`deploy`, `ui`).
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from flows import tables
+from flows.cli_build import FLAT
+from flows.deploy_settings import DeploySettings
+from flows.server import end_prefect_threads, prefect_api
+from flows.terminal import show_json, show_rows, show_text
+from schemas.errors import UsageError
+
+if TYPE_CHECKING:
+    from flows.deploy import Change
+
+
+def deploy(*, settings: Annotated[DeploySettings | None, FLAT] = None, json: bool = False) -> None:
+    """Set up pools, limits, deployments and automations on the server of PREFECT_API_URL; safe to repeat.
+
+    Pools are of type process; one that exists is left as it is, so make pools of another type beforehand.
+
+    Args:
+        json: Print what was done as JSON.
+    """
+    if not os.environ.get("PREFECT_API_URL"):
+        raise UsageError("on which server? set PREFECT_API_URL; for one on this machine: arena ui")
+    with prefect_api(Path()):
+        from prefect.client.orchestration import get_client
+
+        from flows.deploy import deploy as set_up
+
+        with get_client(sync_client=True) as client:
+            changes = set_up(client, settings)
+    _show(changes, json)
+
+
+def ui(
+    *,
+    folder: Path = Path("demo"),
+    port: Annotated[int, Parameter(help="Of the server, on 127.0.0.1; 0: any that is free.")] = 4200,
+    papers: int = 1_000,
+) -> None:
+    """Start server, workers and deployments on this machine with the demo's release, until Ctrl-C.
+
+    Args:
+        folder: Where release, store and the server's files go.
+        papers: Size of the release.
+    """
+    from flows.ui import serve_ui
+
+    serve_ui(folder, port, papers)
+
+
+def _show(changes: Sequence["Change"], json: bool) -> None:
+    rows: list[tables.Row] = [dict(change._asdict()) for change in changes]
+    end_prefect_threads()
+    if json:
+        show_json(rows)
+        return
+    if done := [row for row in rows if row["what"] != "unchanged"]:
+        show_rows(done)
+    show_text(f"{len(done)} of {len(rows)} changed")

@@ -1,0 +1,90 @@
+"""Commands of the person who keeps editions going: what is there, and running a stage again.
+
+What belongs here: options and printing. What does not: looking (`status`), the walk (`rerun`).
+"""
+
+from typing import Annotated
+
+from flows import tables
+from flows.cli_build import FLAT, open_pipeline
+from flows.cli_edition import Folder
+from flows.machine import Machine, StoreFolder
+from flows.rerun import rerun as run_again
+from flows.status import SlotStatus, edition_status
+from flows.terminal import show_json, show_rows, show_text
+from schemas.settings import StageControl
+from tasks.store.editions import Editions
+from tasks.store.store import Store
+
+
+def status(*, edition: str | None = None, folder: Folder = None, json: bool = False) -> None:
+    """Show the stages of editions: what state they are in, how old and how large they are, what would run.
+
+    Args:
+        edition: Its name; every edition when not given.
+        json: Print as JSON.
+    """
+    store = Store((folder or StoreFolder()).root)
+    editions = Editions(store)
+    names = [editions.load(edition).name] if edition else editions.names()
+    found = {name: edition_status(store, name) for name in names}
+    if json:
+        show_json([_as_json(editions, name, slots) for name, slots in found.items()])
+        return
+    for name, slots in found.items():
+        known = editions.load(name)
+        state = f"published {known.published:%Y-%m-%d}" if known.published else "draft"
+        show_rows([_row(slot) for slot in slots], f"edition {name} of release {known.release} ({state})", decimals=1)
+        waiting = [slot.slot for slot in slots if slot.runs == "yes"]
+        show_text(f"would run: {', '.join(waiting)}" if waiting else "nothing would run")
+    if not found:
+        show_text(f"no edition in {store.root} yet; run: arena build")
+
+
+def rerun(
+    stage: str,
+    /,
+    *,
+    edition: str | None = None,
+    force: bool = False,
+    max_usd: float | None = None,
+    machine: Annotated[Machine | None, FLAT] = None,
+    json: bool = False,
+) -> None:
+    """Run one stage of an edition again, as it was asked for, and then what depends on bytes that changed.
+
+    Args:
+        stage: A stage or one slot, as `arena status` shows them.
+        edition: Its name; may be left out when there is only one.
+        force: Execute the stage although its dataset is there and whole.
+        max_usd: Cap on what the edition may spend on language models in all, in USD.
+        json: Print the datasets as JSON.
+    """
+    with open_pipeline(machine or Machine(), edition, StageControl(max_usd=max_usd)) as pipeline:
+        built = run_again(pipeline, stage, "force" if force else "if_failed")
+    if json:
+        show_json({"edition": pipeline.edition, "datasets": tables.slot_refs(built)})
+    else:
+        show_rows(tables.count_rows(pipeline.store, built), f"edition {pipeline.edition}", decimals=1)
+
+
+def _row(slot: SlotStatus) -> tables.Row:
+    return {
+        "slot": slot.slot,
+        "state": slot.state,
+        "hours old": slot.age_hours,
+        "MB": slot.size / 1e6,
+        "would run": slot.runs,
+        "why": slot.why,
+    }
+
+
+def _as_json(editions: Editions, name: str, slots: list[SlotStatus]) -> dict[str, object]:
+    known = editions.load(name)
+    return {
+        "edition": name,
+        "release": known.release,
+        "published": known.published,
+        "slots": [{**slot._asdict(), "age_hours": slot.age_hours} for slot in slots],
+        "would_run": [slot.slot for slot in slots if slot.runs == "yes"],
+    }

@@ -1,0 +1,64 @@
+"""Server, workers and deployments on one machine, for looking and trying: `arena ui`.
+
+What belongs here: starting and ending those processes. What does not: installations that run for days (`infra/`).
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from flows.demo import ENCODER
+from flows.server import end_with_parent, prefect_api, stop
+from flows.terminal import show_text
+from tasks.release.synthetic import SyntheticSettings, write_release
+
+
+def serve_ui(folder: Path, port: int, papers: int) -> None:
+    """Serves until a signal ends it; server and workers end with this process, whatever ended it."""
+    folder = folder.absolute()
+    write_release(folder / "releases", SyntheticSettings(papers=papers))
+    os.environ |= {"ARENA_ROOT": str(folder / "store"), "ARENA_RELEASES": str(folder / "releases")}
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with ExitStack() as running:
+        url = running.enter_context(prefect_api(folder / "prefect", port))
+        _set_up()
+        for pool in ("cpu", "gpu"):
+            running.enter_context(worker(pool, folder / "prefect" / f"worker-{pool}.log"))
+        show_text(f"Prefect: {url.removesuffix('/api')} (Ctrl-C ends it)")
+        show_text("Deployments, build-corpus, Quick run; then build-index, discovery, selection.")
+        try:
+            signal.pause()
+        except KeyboardInterrupt:
+            show_text("ending workers and server")
+
+
+def _set_up() -> None:
+    """The catalogue, with the demo's encoder prefilled."""
+    from prefect.client.orchestration import get_client
+
+    from flows.catalogue import CATALOGUE
+    from flows.deploy import deploy
+
+    small = {"settings": {"encoder": ENCODER.model_dump()}}
+    jobs = [job.model_copy(update={"parameters": small}) if job.name == "build-index" else job for job in CATALOGUE]
+    with get_client(sync_client=True) as client:
+        deploy(client, jobs=jobs)
+
+
+@contextmanager
+def worker(pool: str, log: Path, arguments: Sequence[str] = ("--limit", "1")) -> Generator["subprocess.Popen[bytes]"]:
+    """A process worker of a pool in a group of its own; its runs end with it."""
+    command = [sys.executable, "-m", "prefect", "worker", "start", "--pool", pool, "--type", "process", *arguments]
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=end_with_parent
+        )
+    try:
+        yield process
+    finally:
+        stop(process)

@@ -1,0 +1,116 @@
+"""How an edition is made: every slot that was ever asked for, with its stage, settings and inputs.
+
+What belongs here: keeping recipes. What does not: which slots there are to be (`flows`), building them, what was built
+(`editions`). A slot whose stage failed is in the recipe alone, and is built from it when the cause is mended.
+"""
+
+import fcntl
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from schemas.errors import StoreError, UsageError
+from schemas.identifiers import STAGE_NAMES, StageName
+from schemas.manifest import EditionManifest, Ref
+from schemas.release import ReleaseDataset
+from tasks.store.store import Store
+
+
+class PlannedStage(BaseModel):
+    """A slot to be built. Inputs by the stage's input names: other slots, files, or datasets."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    stage: StageName
+    parameters: dict[str, Any]
+    inputs: dict[str, str | ReleaseDataset | Ref]
+
+    def sources(self) -> set[str]:
+        """The slots that it is made from."""
+        return {source for source in self.inputs.values() if isinstance(source, str)}
+
+
+class Recipe(BaseModel):
+    """The slots of one edition as they were last asked for."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    release: str
+    slots: dict[str, PlannedStage] = Field(default_factory=dict)
+
+
+class Recipes:
+    """The recipes of a store's editions, in `recipes/<edition>.json`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._folder = store.root / "recipes"
+
+    def plan(self, edition: str, release: str, slots: Mapping[str, PlannedStage], *, published: bool = False) -> None:
+        """Notes what is to be built; of a published edition only slots that it does not have yet.
+
+        Raises:
+            UsageError: The edition belongs to another release.
+        """
+        with self._lock(edition):
+            old = self._read(edition) or Recipe(release=release)
+            if old.release != release:
+                raise UsageError(
+                    f"edition {edition} is of release {old.release}, not {release}; choose another --edition name"
+                )
+            merged = {**slots, **old.slots} if published else {**old.slots, **slots}
+            if merged != old.slots:
+                self._write(edition, Recipe(release=release, slots=merged))
+
+    def load(self, edition: EditionManifest) -> dict[str, PlannedStage]:
+        """Every slot of an edition that is planned, in the order in which data flows.
+
+        A slot that stands in no recipe (its edition was copied from another store) is taken from its dataset's
+        manifest, if it was made of other slots alone.
+        """
+        recipe = self._read(edition.name)
+        planned = dict(recipe.slots) if recipe else {}
+        for slot, ref in edition.slots.items():
+            if slot not in planned and (found := self._from_manifest(ref, edition)):
+                planned[slot] = found
+        return dict(sorted(planned.items(), key=lambda item: STAGE_NAMES.index(item[1].stage)))
+
+    def _from_manifest(self, ref: Ref, edition: EditionManifest) -> PlannedStage | None:
+        dataset = self._store.find(ref.stage, ref.key)
+        slots = {other: slot for slot, other in edition.slots.items()}
+        if dataset is None:
+            return None
+        inputs = {name: slots.get(e) if isinstance(e, Ref) else None for name, e in dataset.manifest.inputs.items()}
+        known: dict[str, str | Ref | ReleaseDataset] = {name: slot for name, slot in inputs.items() if slot}
+        if len(known) < len(inputs):
+            return None
+        return PlannedStage(stage=ref.stage, parameters=dataset.manifest.parameters, inputs=known)
+
+    def _path(self, edition: str) -> Path:
+        return self._folder / f"{edition}.json"
+
+    def _read(self, edition: str) -> Recipe | None:
+        path = self._path(edition)
+        if not path.is_file():
+            return None
+        try:
+            return Recipe.model_validate_json(path.read_bytes())
+        except ValueError as error:
+            raise StoreError(
+                f"{path}: not a readable recipe; delete it and build the edition again ({error})"
+            ) from error
+
+    def _write(self, edition: str, recipe: Recipe) -> None:
+        draft = self._path(edition).with_suffix(".tmp")
+        draft.write_text(recipe.model_dump_json(indent=1))
+        draft.replace(self._path(edition))
+
+    @contextmanager
+    def _lock(self, edition: str) -> Generator[None]:
+        self._folder.mkdir(exist_ok=True)
+        with (self._store.root / ".locks" / f"recipe-{edition}").open("w") as handle:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
