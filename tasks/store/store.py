@@ -27,6 +27,7 @@ from schemas.settings import Resources, Settings
 from tasks.store.dataset import Dataset, describe_file
 from tasks.store.shard_runner import LOCAL, ShardRunner
 from tasks.store.stage import AnyStage
+from tasks.store.storage_check import check_storage
 from tasks.store.workspace import MARKERS, SCRATCH, Progress, Workspace, fsync_path
 
 log = logging.getLogger(__name__)
@@ -73,7 +74,8 @@ class Store:
         root: Created when absent.
 
     Raises:
-        StoreError: `root` cannot be written, or was written by a newer version of this project.
+        StoreError: `root` cannot be written, was written by a newer version of this project, or lies on a file system
+            that is not fit for a store.
     """
 
     def __init__(self, root: Path) -> None:
@@ -85,6 +87,7 @@ class Store:
         except OSError as error:
             raise StoreError(f"store {root}: cannot be written ({error.strerror}); choose another --root") from error
         self._check_format()
+        check_storage(self.root)
 
     def _check_format(self) -> None:
         path = self.root / "format"
