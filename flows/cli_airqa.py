@@ -1,0 +1,167 @@
+"""`arena airqa`: questions over papers.
+
+What belongs here: options and printing. What does not: the walk (`plan_paperqa`), rules about questions (`tasks`).
+"""
+
+import shutil
+from collections import Counter
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated
+
+import polars as pl
+
+from flows import tables
+from flows.cli_build import FLAT
+from flows.machine import Machine, StoreFolder
+from flows.models import choose_model, model_access
+from flows.pipeline import Pipeline, Slots
+from flows.plan_paperqa import PaperQaFiles, PaperQaPlan, answer_questions
+from flows.terminal import Display, show_json, show_rows, show_text
+from schemas.settings import StageControl
+from tasks.llm.asker import Asker, open_door
+from tasks.paperqa.answer_files import read_answers
+from tasks.paperqa.checks import RULES, check_questions
+from tasks.paperqa.judge import DoorJudge
+from tasks.paperqa.pdf import extract_folder
+from tasks.paperqa.questions import load_questions
+from tasks.paperqa.scores import micro_average, score_answers
+from tasks.paperqa.synthetic import write_synthetic
+from tasks.store.store import Store
+
+SHOWN = ("all", "single", "multiple", "retrieval", "comprehensive", "subjective", "objective")
+
+
+def check(questions: Path, /, *, metadata: Path | None = None, json: bool = False) -> int:
+    """Find what is odd in a file of questions: hard faults (V) and slips (W). Exit code 1 when a fault is hard.
+
+    Args:
+        questions: JSON lines. A uuids.json beside it is the index of papers.
+        metadata: Folder of UUID.json with papers' metadata; checked too.
+        json: Print every finding as JSON.
+    """
+    findings = check_questions(questions, metadata)
+    if json:
+        show_json([finding.model_dump() for finding in findings])
+    else:
+        rows: list[tables.Row] = [
+            {"rule": f.rule, "line": f.line, "uuid": f.uuid, "where": f.where, "message": f.message} for f in findings
+        ]
+        show_rows(rows, questions.name)
+        counts = Counter(finding.rule for finding in findings)
+        told: list[tables.Row] = [
+            {"rule": rule, "findings": counts[rule], "meaning": RULES[rule]} for rule in RULES if counts[rule]
+        ]
+        show_rows(told, "rules that are broken; V: hard, W: soft")
+    return int(any(finding.severity == "hard" for finding in findings))
+
+
+def run(
+    *,
+    files: Annotated[PaperQaFiles, FLAT],
+    edition: str = "airqa",
+    settings: Annotated[PaperQaPlan, FLAT] = PaperQaPlan(),
+    to: Path | None = None,
+    control: Annotated[StageControl, FLAT] = StageControl(),
+    machine: Annotated[Machine | None, FLAT] = None,
+    json: bool = False,
+) -> None:
+    """Run systems on questions over papers, score their answers and write the page.
+
+    What is interrupted goes on with the question it was at.
+
+    Args:
+        edition: Name under which the datasets are recorded; a new one is begun where there is none of that name.
+        to: Folder to copy the report to.
+        json: Print means as JSON.
+    """
+    machine = machine or Machine()
+    store = Store(machine.root)
+    with Display() as display:
+        pipeline = Pipeline(store, edition, display.executor(store, machine), control)
+        built = answer_questions(pipeline, files, settings)
+    page = store.folder(built["airqa/report"])
+    if to:
+        shutil.copytree(page, to, dirs_exist_ok=True)
+        page = to
+    means = {tag: _means(store, built, tag) for tag in sorted(_tags(built))}
+    if json:
+        show_json({"means": means, "report": str(page / "report.html"), "datasets": tables.slot_refs(built)})
+        return
+    rows: list[tables.Row] = [
+        {"system": tag, **{group: of_run[group]["mean"] for group in SHOWN if group in of_run}}
+        for tag, of_run in means.items()
+    ]
+    show_rows(rows, "share of questions answered right", decimals=3)
+    show_text(f"report: {page / 'report.html'}")
+
+
+def score(
+    questions: Path,
+    answers: Path,
+    /,
+    *,
+    judge: str | None = None,
+    repair: bool = False,
+    folder: Annotated[StoreFolder | None, FLAT] = None,
+    json: bool = False,
+) -> None:
+    """Score a file of answers: the micro-average over all questions, and by tag.
+
+    Args:
+        questions: JSON lines.
+        answers: JSON lines {"uuid": ..., "answer": ...}, or {uuid: answer}. A question without one counts 0.
+        judge: Model that grades free text; without one such answers are unscored and count 0.
+        repair: Mend known slips of the published questions.
+        json: Print averages and every score as JSON.
+    """
+    examples = load_questions(questions, repair)
+    root = (folder or StoreFolder()).root
+    model = choose_model(root, judge) if judge else None
+    with open_door(model_access(root), model) if model else nullcontext() as door:
+        asked = DoorJudge(Asker(door, "airqa_score", model, answers.name)) if door and model else None
+        scores = score_answers(examples, read_answers(answers), asked)
+        if asked and asked.trouble:
+            raise asked.trouble
+    means = micro_average(examples, scores)
+    if json:
+        found = {name: vars(mean) for name, mean in means.items()}
+        show_json({"means": found, "scores": {uuid: score._asdict() for uuid, score in scores.items()}})
+        return
+    rows: list[tables.Row] = [{"tag": name, **vars(mean)} for name, mean in means.items()]
+    show_rows(rows, f"{answers.name}: {len(scores)} questions")
+
+
+def extract(pdfs: Path, to: Path, /) -> int:
+    """Make processed data of PDFs: text by page and the outline, no tables, figures or equations.
+
+    Args:
+        pdfs: Folder with UUID.pdf at any depth.
+        to: Folder for UUID.json.
+    """
+    failed = extract_folder(pdfs, to)
+    rows: list[tables.Row] = [{"file": name, "problem": problem} for name, problem in failed.items()]
+    if rows:
+        show_rows(rows, "PDFs that could not be read")
+    show_text(f"processed data: {to}")
+    return int(bool(failed))
+
+
+def make_up(metadata: Path, to: Path, /, *, seed: int = 42) -> None:
+    """Make up processed data from papers' metadata, marked as synthetic: for trying things out.
+
+    Args:
+        metadata: Folder of UUID.json.
+        to: Folder for UUID.json.
+        seed: Of everything drawn.
+    """
+    show_text(f"{write_synthetic(metadata, to, seed)} papers made up in {to}")
+
+
+def _tags(built: Slots) -> list[str]:
+    return [slot.removeprefix("airqa/scores/") for slot in built if slot.startswith("airqa/scores/")]
+
+
+def _means(store: Store, built: Slots, tag: str) -> dict[str, tables.Row]:
+    rows = pl.read_parquet(store.open(built[f"airqa/scores/{tag}"]).files("summaries"))
+    return {row["group"]: row for row in rows.drop("tag").iter_rows(named=True)}

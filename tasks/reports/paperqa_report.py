@@ -1,0 +1,107 @@
+"""The `paperqa_report` stage: the page on questions over papers, and a page a run with every question.
+
+What belongs here: putting the pages together. What does not: the tables (`sections/paperqa`).
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from tasks.reports.blocks import Report
+from tasks.reports.report import ReportSettings, write_page
+from tasks.reports.sections import lineage, paperqa
+from tasks.reports.sections.paperqa import RUNS, SCORES, scored_tags
+from tasks.reports.source import ReportSource
+from tasks.store.stage import stage
+from tasks.store.workspace import Workspace
+
+STAND_IN = "stand-in"
+SHOWN_CHARACTERS = 1500
+"""Of an observation or an answer on the page of a run."""
+
+_environment = Environment(
+    loader=PackageLoader("tasks.reports", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+)
+
+
+@stage("paperqa_report", version=1, settings=ReportSettings)
+def paperqa_report(work: Workspace[ReportSettings]) -> None:
+    """Writes report.html, report.md, report.json, a CSV per table, and `questions/<tag>.html` for every run.
+
+    Inputs: `questions`, and `paperqa_run:<tag>` with `paperqa_scores:<tag>` for every run.
+    """
+    source = ReportSource({name: work.dataset(name) for name in work.inputs})
+    tags = scored_tags(source)
+    for shard in work.pending(["report", *tags]):
+        with shard:
+            if shard.name == "report":
+                write_page(shard, compose(source, work.settings))
+                shard.counts.kept = len(tags)
+            else:
+                shard.file(f"questions/{shard.name}.html").write_text(question_page(source, shard.name))
+
+
+def compose(source: ReportSource, settings: ReportSettings) -> Report:
+    """The main page's content."""
+    questions = source.datasets["questions"].manifest.counts.kept
+    tags = scored_tags(source)
+    subtitle = (
+        f"Edition {settings.edition}: {questions:,} questions, {len(tags)} runs. Every question with its trajectory: "
+        f"{', '.join(f'questions/{tag}.html' for tag in tags)}."
+    )
+    content = (*paperqa.sections(source), *lineage.sections(source))
+    return Report(settings.title, subtitle, content, tuple(_warnings(source)))
+
+
+def _warnings(source: ReportSource) -> Iterator[str]:
+    runs = {tag: source.datasets[RUNS + tag].manifest.parameters for tag in scored_tags(source)}
+    judges = [source.datasets[SCORES + tag].manifest.parameters["judge"] for tag in runs]
+    if any(p["model"]["provider"] == STAND_IN for p in runs.values()):
+        yield (
+            "Answers of runs that end in +stand-in were made by the stand-in, a program that counts shared words. They "
+            "show that all parts work together; they say nothing about systems."
+        )
+    if any(judge and judge["provider"] == STAND_IN for judge in judges):
+        yield "The judge is the stand-in: scores of free-text answers say nothing."
+    if None in judges:
+        yield "A run has no judge: its free-text answers are unscored and count 0."
+    for dataset in source.of_stage("paperqa_store"):
+        made = dataset.table(columns=["extraction"])["extraction"].to_pylist()
+        if count := made.count("synthetic"):
+            yield f"The contents of {count:,} of {len(made):,} papers were made up from their abstracts."
+        if count := made.count(None):
+            yield f"{count:,} of {len(made):,} papers have no processed data: only their abstracts can be found."
+    if any(p["limit_questions"] for p in runs.values()):
+        yield "Some runs are limited to the first questions: figures are for development only."
+
+
+def question_page(source: ReportSource, tag: str) -> str:
+    """HTML with every question of a run folded away: answer, score, why, evaluator, trajectory; all text escaped."""
+    questions = {row["uuid"]: row for row in source.datasets["questions"].table().to_pylist()}
+    hidden = {row["uuid"]: row for row in source.datasets["questions"].table("annotations").to_pylist()}
+    scores = {row["uuid"]: row for row in source.datasets[SCORES + tag].table().to_pylist()}
+    steps = pl.read_parquet(source.datasets[RUNS + tag].files("steps")).partition_by("uuid", as_dict=True)
+    entries = [
+        {
+            "question": questions[answer["uuid"]],
+            "tags": hidden[answer["uuid"]]["tags"],
+            "evaluator": _pretty(hidden[answer["uuid"]]["evaluator"]),
+            "answer": answer,
+            "score": scores[answer["uuid"]],
+            "steps": steps[(answer["uuid"],)].sort("turn").to_dicts() if (answer["uuid"],) in steps else [],
+        }
+        for answer in source.datasets[RUNS + tag].table().to_pylist()
+    ]
+    return _environment.get_template("paperqa_questions.html.jinja").render(tag=tag, entries=entries, short=_short)
+
+
+def _pretty(text: str) -> str:
+    return json.dumps(json.loads(text), ensure_ascii=False, indent=1)
+
+
+def _short(text: Any) -> str:
+    told = "" if text is None else str(text)
+    return told if len(told) <= SHOWN_CHARACTERS else f"{told[:SHOWN_CHARACTERS]} ... ({len(told):,} characters)"

@@ -1,0 +1,131 @@
+"""Questions over papers: averages by tag beside the published ones, outcomes and cost, systems compared.
+
+What belongs here: tables of scored answers. What does not: single questions (`tasks/reports/paperqa_report`).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from schemas.paperqa import TASK_TAGS
+from tasks.reports.blocks import Cell, Change, Estimate, Section, TableBlock
+from tasks.reports.published_paperqa import PUBLISHED_METHODS, PUBLISHED_MODELS
+from tasks.reports.source import ReportSource
+from tasks.stats.intervals import compare
+
+RUNS, SCORES = "paperqa_run:", "paperqa_scores:"
+ELEMENTS = ("text", "table", "image", "formula", "metadata")
+KINDS = ("single", "multiple", "retrieval", "comprehensive", "subjective", "objective")
+
+Means = Mapping[str, Mapping[str, Any]]
+
+
+def sections(source: ReportSource) -> list[Section]:
+    """The sections on our runs and on the published ones; none when no answers were scored."""
+    tags = scored_tags(source)
+    if not tags:
+        return []
+    means = {tag: _means(source, tag) for tag in tags}
+    return [
+        Section(
+            "Questions over papers",
+            "How many questions does a system answer as their own evaluators demand?",
+            (
+                _table("paperqa_elements", "By kind of evidence, percent right", means, ELEMENTS),
+                _table("paperqa_tasks", "By kind of question and of evaluator, percent right", means, KINDS),
+                _outcomes(source, means),
+                _comparisons(source, means),
+            ),
+        ),
+        Section(
+            "Published figures",
+            "What the NeuSym-RAG paper and its page print on the 553 questions of AirQA-Real, percent right.",
+            (_published_models(), _published_methods()),
+        ),
+    ]
+
+
+def scored_tags(source: ReportSource) -> list[str]:
+    """Tags of the runs that have scores, sorted."""
+    return sorted(name.removeprefix(SCORES) for name in source.datasets if name.startswith(SCORES))
+
+
+def _means(source: ReportSource, tag: str) -> Means:
+    rows = pl.read_parquet(source.datasets[SCORES + tag].files("summaries"))
+    return {row["group"]: row for row in rows.iter_rows(named=True)}
+
+
+def _percent(means: Means, group: str) -> Estimate:
+    row = means.get(group)
+    return Estimate(None) if row is None else Estimate(100 * row["mean"], 100 * row["low"], 100 * row["high"])
+
+
+def _table(name: str, caption: str, runs: Mapping[str, Means], groups: tuple[str, ...]) -> TableBlock:
+    shown = tuple(group for group in groups if group not in TASK_TAGS or any(group in means for means in runs.values()))
+    rows = tuple((tag, *(_percent(means, group) for group in (*shown, "all"))) for tag, means in runs.items())
+    counts = {group: row["questions"] for means in runs.values() for group, row in means.items()}
+    held = ", ".join(f"{group} {counts[group]}" for group in (*shown, "all") if group in counts)
+    return TableBlock(
+        name,
+        caption,
+        ("System", *shown, "all"),
+        rows,
+        f"Micro-averages with 95 % bootstrap intervals over questions; a question without answer counts 0. Questions: "
+        f"{held}. A question counts for each of its tags.",
+        frozenset({*shown, "all"}),
+    )
+
+
+def _outcomes(source: ReportSource, runs: Mapping[str, Means]) -> TableBlock:
+    rows: list[tuple[Cell, ...]] = []
+    for tag, means in runs.items():
+        scores = pl.read_parquet(source.datasets[SCORES + tag].files())
+        answers = pl.read_parquet(source.datasets[RUNS + tag].files())
+        others = scores.filter(pl.col("outcome") != "scored")["outcome"].value_counts().sort("outcome").rows()
+        told = ", ".join(f"{outcome} {count}" for outcome, count in others) or "-"
+        whole = means["all"]
+        tokens = int(answers["input_tokens"].sum()) + int(answers["output_tokens"].sum())
+        turns = float(answers["turns"].sum()) / max(len(answers), 1)
+        coverage = f"{whole['answered']} of {whole['questions']}"
+        rows.append((tag, coverage, told, turns, tokens, float(whole["cost_usd"])))
+    columns = ("System", "Answered and scored", "Other outcomes", "Replies a question", "Tokens", "USD, judge included")
+    return TableBlock("paperqa_outcomes", "How runs ended, and what they cost", columns, tuple(rows))
+
+
+def _comparisons(source: ReportSource, runs: Mapping[str, Means]) -> TableBlock:
+    """Every run against the best one, on the questions that both have."""
+    best = max(runs, key=lambda tag: (runs[tag]["all"]["mean"], tag))
+    scores = {tag: pl.read_parquet(source.datasets[SCORES + tag].files()).select("uuid", "score") for tag in runs}
+    rows: list[tuple[Cell, ...]] = []
+    for tag in runs:
+        pairs = scores[tag].join(scores[best], on="uuid", suffix="_best").sort("uuid")
+        if tag == best or pairs.is_empty():
+            continue
+        found = compare(pairs["score"].to_numpy().astype(np.float64), pairs["score_best"].to_numpy().astype(np.float64))
+        counts = (found.wins, found.ties, found.losses)
+        rows.append((tag, Change(found.difference, found.p_value), *counts, len(pairs)))
+    return TableBlock(
+        "paperqa_comparisons",
+        f"Against {best}, question by question",
+        ("System", "Difference", "Better", "Equal", "Worse", "Questions"),
+        tuple(rows),
+        "Randomisation test on questions paired by their uuid.",
+    )
+
+
+def _published_models() -> TableBlock:
+    rows = tuple((f"{row.system}, {row.model}", *row[2:]) for row in PUBLISHED_MODELS)
+    return TableBlock("paperqa_published_models", "By kind of evidence", ("System", *ELEMENTS, "all"), rows)
+
+
+def _published_methods() -> TableBlock:
+    columns = ("System", "single", "multiple", "retrieval", "subjective", "objective", "all")
+    return TableBlock(
+        "paperqa_published_methods",
+        "By kind of question and of evaluator",
+        columns,
+        tuple(tuple(row) for row in PUBLISHED_METHODS),
+        "The rows of Graph-RAG and, by kind of question, of NeuSym-RAG do not add up to their averages as printed.",
+    )
