@@ -80,7 +80,7 @@ class Display:
         self._console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
-NAMES = ("corpus_id", "year")
+NAMES = ("corpus_id", "topic_id", "year")
 """Columns whose numbers name something and are not grouped by thousands."""
 
 

@@ -127,14 +127,17 @@ class Editions:
                 yield from dataset.problems(check_hashes=True)
 
     def _without_stale(self, slots: dict[str, Ref], fresh: set[str]) -> dict[str, Ref]:
-        """Takes out old slots that were built from a dataset of a stage slot that is now another one."""
+        """Takes out old slots that were built from a dataset of a stage slot that is now another one.
+
+        A dataset that continues one of its own stage is of the edition although the other is not.
+        """
         current = set(slots.values())
         stages = {ref.stage for ref in slots.values()}
         kept = dict(slots)
         for slot, ref in slots.items():
             dataset = None if slot in fresh else self._store.find(ref.stage, ref.key)
             if dataset and any(
-                isinstance(entry, Ref) and entry.stage in stages and entry not in current
+                isinstance(entry, Ref) and entry.stage in stages - {ref.stage} and entry not in current
                 for entry in dataset.manifest.inputs.values()
             ):
                 del kept[slot]
