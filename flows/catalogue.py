@@ -89,6 +89,7 @@ CATALOGUE: tuple[Job, ...] = (
     Job(name="selection", entrypoint="flows.selection.selection"),
     Job(name="organization", entrypoint="flows.organization.organization"),
     Job(name="paper-search", entrypoint="flows.paper_search.paper_search"),
+    Job(name="paper-qa", entrypoint="flows.paper_qa.paper_qa"),
     Job(name="rerun-stage", entrypoint="flows.rerun_stage.rerun_stage", queue="repair"),
     Job(name="rerun-stage-gpu", entrypoint="flows.rerun_stage.rerun_stage", pool="gpu", queue="repair"),
     Job(
