@@ -1,0 +1,97 @@
+"""The compose file and the images: pinned, watched, not root, without a secret; their versions are the project's."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+INFRA = Path(__file__).parents[2] / "infra"
+LOCKED = dict(
+    line.split("==") for line in (INFRA.parent / "constraints.txt").read_text().splitlines() if not line.startswith("#")
+)
+DOCKERFILES = sorted((INFRA / "docker").glob("*.Dockerfile"))
+
+
+@pytest.fixture(scope="module")
+def compose() -> dict[str, Any]:
+    return yaml.safe_load((INFRA / "compose.yaml").read_text())
+
+
+def test_every_service_is_pinned_watched_and_cannot_gain_rights(compose: dict[str, Any]) -> None:
+    for name, service in compose["services"].items():
+        assert re.fullmatch(r"[a-z-]+:\d+(\.\d+)+(-\w+)?", service["image"]), name
+        assert "no-new-privileges:true" in service["security_opt"], name
+        assert not service.get("privileged"), name
+        if service["restart"] != "no":
+            assert {"test", "interval", "timeout", "retries"} <= service["healthcheck"].keys(), name
+            assert service["restart"] == "unless-stopped", name
+
+
+def test_no_secret_stands_in_it_and_none_has_a_default(compose: dict[str, Any]) -> None:
+    secret = re.compile("PASSWORD|AUTH_STRING|KEY|TOKEN|CONNECTION_URL")
+    found = [
+        value
+        for service in compose["services"].values()
+        for name, value in service.get("environment", {}).items()
+        if secret.search(name)
+    ]
+    assert len(found) >= 6
+    assert all(re.fullmatch(r"\$\{(PREFECT_AUTH_STRING|POSTGRES_PASSWORD)(:\?[^}]+)?\}", value) for value in found)
+    text = (INFRA / "compose.yaml").read_text()
+    assert "${PREFECT_AUTH_STRING:?" in text
+    assert "${POSTGRES_PASSWORD:?" in text
+    given = dict(re.findall(r"^(\w+)=(.*)$", (INFRA / "env.example").read_text(), re.MULTILINE))
+    assert given == {"PREFECT_AUTH_STRING": "", "POSTGRES_PASSWORD": ""}
+
+
+def test_what_services_name_is_there(compose: dict[str, Any]) -> None:
+    services = compose["services"]
+    for name, service in services.items():
+        for other, how in service.get("depends_on", {}).items():
+            assert other in services, name
+            healthy = how["condition"] == "service_healthy"
+            assert healthy == ("healthcheck" in services[other]), f"{name} waits for {other}"
+        for volume in service.get("volumes", []):
+            source = re.sub(r"\$\{\w+:-(\w+)\}", r"\1", volume).split(":")[0]
+            assert source in compose["volumes"], volume
+        if "build" in service:
+            assert (INFRA / service["build"]["context"] / service["build"]["dockerfile"]).is_file()
+
+
+def test_workers_serve_the_pools_of_the_catalogue(compose: dict[str, Any]) -> None:
+    from flows.catalogue import POOLS
+
+    commands = [service.get("command", []) for service in compose["services"].values()]
+    workers = [command for command in commands if command[:3] == ["prefect", "worker", "start"]]
+    assert {command[command.index("--pool") + 1] for command in workers} == set(POOLS)
+    gpu = compose["services"]["gpu-worker"]
+    assert gpu["command"][gpu["command"].index("--limit") + 1] == "1"
+    assert gpu["deploy"]["resources"]["reservations"]["devices"][0]["capabilities"] == ["gpu"]
+
+
+@pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.stem)
+def test_images_are_locked_and_do_not_run_as_root(path: Path) -> None:
+    text = path.read_text()
+    assert re.findall(r"^FROM (\S+)", text, re.MULTILINE) == ["python:3.11.14-slim-bookworm"] * 2
+    assert re.findall(r"torch==(\S+)", text) == [LOCKED["torch"]]
+    for step in re.findall(r"pip install [^&\n]+", text):
+        assert "--constraint constraints.txt" in step or "torch==" in step, step
+    assert re.search(r"^USER (\d+:\d+)$", text, re.MULTILINE)
+    ignored = Path(f"{path}.dockerignore").read_text().splitlines()
+    copied = {word for line in re.findall(r"^COPY (?!--from)(.*) \S+$", text, re.MULTILINE) for word in line.split()}
+    assert ignored[0] == "*"
+    assert copied == {line[1:] for line in ignored if line.startswith("!")}
+
+
+def test_docker_reads_it() -> None:
+    if not shutil.which("docker") or subprocess.run(["docker", "compose", "version"], capture_output=True).returncode:
+        pytest.skip("no docker compose on this machine")
+    secrets = {"PREFECT_AUTH_STRING": "a:b", "POSTGRES_PASSWORD": "c", "PATH": "/usr/local/bin:/usr/bin:/bin"}
+    command = ["docker", "compose", "--file", str(INFRA / "compose.yaml"), "--profile", "gpu", "config", "--quiet"]
+    assert subprocess.run(command, env=secrets, capture_output=True, text=True).stderr == ""
+    refused = subprocess.run(command, env=secrets | {"POSTGRES_PASSWORD": ""}, capture_output=True, text=True)
+    assert "POSTGRES_PASSWORD" in refused.stderr
