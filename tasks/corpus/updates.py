@@ -3,9 +3,10 @@
 What belongs here: reading diffs and applying them to buckets. What does not: finding diffs (`tasks/release/diffs`), a
 release read whole (`records`), which dataset has which keys (`record_formats`).
 
-The result is, byte for byte, what reading the new release whole gives; the rules are those of the decision record
-"Diffs". Only buckets that a diff touches are rewritten, a few thousand rows in memory at a time; the others are taken
-over as they are. In memory are a bucket's keys and its changes.
+The result is, byte for byte, what reading the new release whole gives; the rules are those of
+infra/decisions/0008-a-week-is-made-of-diffs-and-buckets.md. Only buckets that a diff touches are rewritten, a few
+thousand rows in memory at a time; the others are taken over as they are. In memory are a bucket's keys and its changes,
+and of citations the ids of all that the diffs name.
 """
 
 from collections.abc import Callable, Iterator, Sequence
