@@ -12,7 +12,16 @@ import orjson
 import pyarrow as pa
 from pydantic import Field
 
-from schemas.errors import BadInput, OverBudget, StageFailed
+from schemas.errors import (
+    BadInput,
+    MissingDependency,
+    ModelError,
+    OverBudget,
+    StageFailed,
+    StoreError,
+    TransientError,
+    UsageError,
+)
 from schemas.llm import ModelName
 from schemas.paperqa import AnswerOutcome, Question
 from schemas.settings import BaselineName, Settings
@@ -137,7 +146,7 @@ def _answer(question: Question, run: _Run) -> dict[str, list[Row]]:
     asker = Asker(run.door, "paperqa_run", settings.model, question.uuid)
     with PaperQaDesk(question, run.library, settings.scope) as desk:
         kit = Kit(desk, asker, settings.limits, settings.protocol)
-        answered = _without_surprises(run.system, question, kit)
+        answered = ask_system(run.system, question, kit)
         lookups = [lookup._asdict() for lookup in desk.lookups]
     row = {
         "tag": settings.tag,
@@ -160,14 +169,21 @@ def _answer(question: Question, run: _Run) -> dict[str, list[Row]]:
     return cast("dict[str, list[Row]]", _valid_text(rows))
 
 
-def _without_surprises(system: System, question: Question, kit: Kit) -> Answered:
-    """Asks a system; what goes wrong in it is an outcome of this question alone, unless it concerns all questions."""
+def ask_system(system: System, question: Question, kit: Kit) -> Answered:
+    """Asks a system; what goes wrong in it is an outcome of this question alone, unless it concerns all questions.
+
+    Raises:
+        ArenaError: No call to the model can succeed, a library is missing, or the store is damaged.
+    """
     try:
         answered = system(question, kit)
     except OverBudget as error:
         return Answered(None, "over_budget", str(error))
-    except BadInput as error:
-        return Answered(None, "failed", str(error))
+    except (MissingDependency, ModelError, StoreError, TransientError, UsageError):
+        raise
+    except Exception as error:  # whatever a system of others does: it costs that system this question
+        log.warning("question %s: %s", question.uuid, error, exc_info=not isinstance(error, BadInput))
+        return Answered(None, "failed", f"{type(error).__name__}: {error}")
     if answered.answer is None:
         return answered
     if not answered.answer.strip():

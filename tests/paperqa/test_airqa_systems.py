@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from schemas.errors import ModelError
+from schemas.errors import BadInput, ModelError
 from schemas.llm import LlmAccess, LlmSettings, ModelName
+from schemas.paperqa import Question
 from tasks.llm.asker import Asker, open_door
 from tasks.paperqa.actions import actions
 from tasks.paperqa.agent import run_agent
@@ -18,9 +19,9 @@ from tasks.paperqa.desk import PaperQaDesk
 from tasks.paperqa.files import open_folder, open_questions
 from tasks.paperqa.library import PaperLibrary
 from tasks.paperqa.oneshot import read_fenced
-from tasks.paperqa.runs import PaperQaSettings, paperqa_run
+from tasks.paperqa.runs import PaperQaSettings, ask_system, paperqa_run
 from tasks.paperqa.store import QuestionSettings, paperqa_questions
-from tasks.paperqa.system import Kit, Limits, all_paperqa_baselines
+from tasks.paperqa.system import Answered, Kit, Limits, all_paperqa_baselines
 from tasks.stats.answer_scores import AnswerScoreSettings, paperqa_scores
 from tests.llm.scripted_server import Answer, ScriptedServer, Seen, completion, error
 from tests.llm.test_tools import called
@@ -99,6 +100,12 @@ def test_nothing_hidden_reaches_a_model(shelf: Shelf, server: ScriptedServer, tm
     assert found.table().num_rows == 2
     touched = {paper for papers in found.table("lookups")["papers"].to_pylist() for paper in papers}
     assert touched <= {BIRD, GRAPH}
+
+
+@pytest.fixture
+def agent_kit(library: PaperLibrary, server: ScriptedServer) -> Iterator[Kit]:
+    with open_door(access(server), MODEL) as door, PaperQaDesk(ask(), library) as desk:
+        yield Kit(desk, Asker(door, "s", MODEL, "q"), Limits())
 
 
 @pytest.fixture
@@ -235,6 +242,24 @@ def test_each_question_has_its_own_outcome(shelf: Shelf, server: ScriptedServer,
     assert f"not in the library: {lost}" in rows[3]["note"]
     assert "none of the papers" in rows[4]["note"]
     assert found.manifest.counts.dropped == {"empty": 1, "refused": 1}
+
+
+@pytest.mark.parametrize("trouble", [ZeroDivisionError("oops"), BadInput("bad")])
+def test_a_system_that_breaks_fails_its_question_alone(agent_kit: Kit, trouble: Exception):
+    def broken(question: Question, kit: Kit) -> Answered:
+        raise trouble
+
+    found = ask_system(broken, ask(), agent_kit)
+    assert (found.answer, found.outcome) == (None, "failed")
+    assert str(trouble) in (found.note or "")
+
+
+def test_what_concerns_all_questions_ends_the_run(agent_kit: Kit):
+    def keyless(question: Question, kit: Kit) -> Answered:
+        raise ModelError("no key")
+
+    with pytest.raises(ModelError, match="no key"):
+        ask_system(keyless, ask(), agent_kit)
 
 
 def test_a_cap_is_an_outcome_of_the_questions_it_reaches(shelf: Shelf, server: ScriptedServer, tmp_path: Path):

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from schemas.paperqa import TASK_TAGS
-from tasks.reports.blocks import Cell, Change, Estimate, Section, TableBlock
+from tasks.reports.blocks import Cell, Change, Section, TableBlock
 from tasks.reports.published_paperqa import PUBLISHED_METHODS, PUBLISHED_MODELS
 from tasks.reports.source import ReportSource
 from tasks.stats.intervals import compare
@@ -57,9 +57,10 @@ def _means(source: ReportSource, tag: str) -> Means:
     return {row["group"]: row for row in rows.iter_rows(named=True)}
 
 
-def _percent(means: Means, group: str) -> Estimate:
+def _percent(means: Means, group: str) -> str | None:
+    """A mean with its interval in percent, as the published tables print it."""
     row = means.get(group)
-    return Estimate(None) if row is None else Estimate(100 * row["mean"], 100 * row["low"], 100 * row["high"])
+    return None if row is None else f"{100 * row['mean']:.1f} ({100 * row['low']:.1f}-{100 * row['high']:.1f})"
 
 
 def _table(name: str, caption: str, runs: Mapping[str, Means], groups: tuple[str, ...]) -> TableBlock:
@@ -74,7 +75,6 @@ def _table(name: str, caption: str, runs: Mapping[str, Means], groups: tuple[str
         rows,
         f"Micro-averages with 95 % bootstrap intervals over questions; a question without answer counts 0. Questions: "
         f"{held}. A question counts for each of its tags.",
-        frozenset({*shown, "all"}),
     )
 
 
@@ -116,7 +116,7 @@ def _comparisons(source: ReportSource, runs: Mapping[str, Means]) -> TableBlock:
 
 
 def _published_models() -> TableBlock:
-    rows = tuple((f"{row.system}, {row.model}", *row[2:]) for row in PUBLISHED_MODELS)
+    rows = tuple((f"{row.system}, {row.model}", *map(_one_decimal, row[2:])) for row in PUBLISHED_MODELS)
     return TableBlock("paperqa_published_models", "By kind of evidence", ("System", *ELEMENTS, "all"), rows)
 
 
@@ -126,6 +126,10 @@ def _published_methods() -> TableBlock:
         "paperqa_published_methods",
         "By kind of question and of evaluator",
         columns,
-        tuple(tuple(row) for row in PUBLISHED_METHODS),
+        tuple((row.system, *map(_one_decimal, row[1:])) for row in PUBLISHED_METHODS),
         "The rows of Graph-RAG and, by kind of question, of NeuSym-RAG do not add up to their averages as printed.",
     )
+
+
+def _one_decimal(percent: float) -> str:
+    return f"{percent:.1f}"

@@ -3,7 +3,7 @@
 import json
 
 from tasks.standin.rule import Asked, ToolCall, answers
-from tasks.standin.rules.airqa_answer import best_sentence
+from tasks.standin.rules.airqa_answer import best_answer
 from tasks.standin.words import subject_words
 
 
@@ -15,7 +15,7 @@ def airqa_agent(asked: Asked) -> str | ToolCall:
     seen = asked.all("observation")
     if len(seen) < len(ways):
         return _act(asked, ways[len(seen)], _LOOKS[ways[len(seen)]](asked.first("question")))
-    found = best_sentence(asked.first("question"), "\n".join(seen))
+    found = best_answer(asked, "\n".join(seen))
     return _act(asked, "generate_answer", {"answer": found or "unknown"})
 
 
