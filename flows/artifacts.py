@@ -7,9 +7,11 @@ import re
 
 from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
 
+from flows.changes import change_rows
 from flows.pipeline import Pipeline, Slots
 from flows.tables import Labels, Row, Task, count_rows, lineage_rows, people_rows, score_rows, tree_rows
 from tasks.store.editions import Editions
+from tasks.store.store import Store
 
 
 def artifact_key(*parts: str) -> str:
@@ -52,6 +54,14 @@ def leave_trees(pipeline: Pipeline, built: Slots) -> None:
         key=artifact_key("organization", pipeline.edition),
         description=f"organization on edition {pipeline.edition}: mean over topics with a mind-map",
     )
+
+
+def leave_changes(store: Store, old: str, new: str) -> None:
+    """Leaves what changed from one edition to another: topics, and scores of the topics that are the same."""
+    found = change_rows(store, old, new)
+    lines = [f"# From edition {old} to {new}", "", "## Topics that are not the same", "", markdown_table(found.topics)]
+    lines += ["", "## Means on the topics that are the same, and on new ones", "", markdown_table(found.scores)]
+    create_markdown_artifact("\n".join(lines), key=artifact_key("changes", new))
 
 
 def markdown_table(rows: list[Row]) -> str:

@@ -51,7 +51,7 @@ def task_executor(store: Store, resources: Resources) -> Executor:
     return execute
 
 
-def _may_pass(task: Task[..., Any], run: TaskRun, state: State[Any]) -> bool:
+def may_pass(task: Task[..., Any], run: TaskRun, state: State[Any]) -> bool:
     """Whether a failed task is tried again: only after an error that may pass by itself."""
     return isinstance(state.data, TransientError)
 
@@ -60,7 +60,7 @@ def _may_pass(task: Task[..., Any], run: TaskRun, state: State[Any]) -> bool:
     retries=4,
     retry_delay_seconds=exponential_backoff(backoff_factor=5),
     retry_jitter_factor=0.5,
-    retry_condition_fn=_may_pass,
+    retry_condition_fn=may_pass,
     cache_policy=NO_CACHE,
 )
 def _build_stage(

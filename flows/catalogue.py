@@ -83,13 +83,20 @@ class Job(BaseModel):
 _HOME = "America/New_York"
 
 CATALOGUE: tuple[Job, ...] = (
+    Job(
+        name="weekly",
+        entrypoint="flows.weekly.weekly",
+        pool="gpu",
+        schedule=Schedule(cron="0 6 * * 2", timezone=_HOME),
+        limit=1,
+    ),
     Job(name="build-corpus", entrypoint="flows.build_corpus.build_corpus"),
     Job(name="build-index", entrypoint="flows.build_index.build_index", pool="gpu"),
     Job(name="discovery", entrypoint="flows.discovery.discovery"),
     Job(name="selection", entrypoint="flows.selection.selection"),
     Job(name="organization", entrypoint="flows.organization.organization"),
     Job(name="paper-search", entrypoint="flows.paper_search.paper_search"),
-    Job(name="paper-qa", entrypoint="flows.paper_qa.paper_qa"),
+    Job(name="paper-qa", entrypoint="flows.paper_qa.paper_qa"),  # waits for models, so that no GPU waits with it
     Job(name="rerun-stage", entrypoint="flows.rerun_stage.rerun_stage", queue="repair"),
     Job(name="rerun-stage-gpu", entrypoint="flows.rerun_stage.rerun_stage", pool="gpu", queue="repair"),
     Job(

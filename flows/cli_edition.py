@@ -7,12 +7,11 @@ from datetime import date
 from typing import Annotated
 
 from flows import tables
+from flows.changes import change_rows, fresh_rows
 from flows.cli_build import FLAT
 from flows.machine import StoreFolder
 from flows.terminal import show_json, show_rows, show_text
 from schemas.errors import StoreError
-from schemas.manifest import Ref
-from tasks.stats.changes import ScoreChange, Slice, compare_scores, compare_topics, fresh_topics, score_slice
 from tasks.store.collect import collect
 from tasks.store.editions import Editions
 from tasks.store.store import Store
@@ -68,25 +67,15 @@ def diff(old: str, new: str, /, *, folder: Folder = None, json: bool = False) ->
         new: The later one.
         json: Print as JSON.
     """
-    store = Store((folder or StoreFolder()).root)
-    before, after = (Editions(store).load(name).slots for name in (old, new))
-    topics = compare_topics(store.open(before["topics"]), store.open(after["topics"]))
-    runs = [slot for slot in after if slot.startswith("scores/") and slot in before]
-    scores: list[tables.Row] = [
-        {"run": slot.removeprefix("scores/"), **_score_row(found)}
-        for slot in runs
-        for found in compare_scores(store.open(before[slot]), store.open(after[slot]), topics)
-    ]
-    datasets: list[tables.Row] = [
-        {"slot": slot, "content": _compare(before.get(slot), after.get(slot))} for slot in sorted({*before, *after})
-    ]
-    rows: list[tables.Row] = [change._asdict() for change in topics]
+    found = change_rows(Store((folder or StoreFolder()).root), old, new)
     if json:
-        show_json({"datasets": datasets, "topics": rows, "scores": scores})
+        show_json(found._asdict())
         return
-    show_rows(datasets, f"datasets of {old} and {new}")
-    show_rows(rows, f"topics that are not the same in {old} and {new}")
-    show_rows(scores, "means on the topics that are the same (difference: 95 % paired bootstrap), and on new ones")
+    show_rows(found.datasets, f"datasets of {old} and {new}")
+    show_rows(found.topics, f"topics that are not the same in {old} and {new}")
+    show_rows(
+        found.scores, "means on the topics that are the same (difference: 95 % paired bootstrap), and on new ones"
+    )
 
 
 def fresh(name: str, /, *, after: date, folder: Folder = None, json: bool = False) -> None:
@@ -97,38 +86,11 @@ def fresh(name: str, /, *, after: date, folder: Folder = None, json: bool = Fals
         after: The day up to which the model was trained, for example 2025-06-30.
         json: Print as JSON.
     """
-    store = Store((folder or StoreFolder()).root)
-    slots = Editions(store).load(name).slots
-    topics = store.open(slots["topics"])
-    young = fresh_topics(topics, after)
-    older = fresh_topics(topics, date.min) - young
-    rows: list[tables.Row] = []
-    for slot in slots:
-        if slot.startswith("scores/"):
-            parts = [score_slice(store.open(slots[slot]), part) for part in (young, older)]
-            for measure in parts[0]:
-                row: tables.Row = {"run": slot.removeprefix("scores/"), "measure": measure}
-                for label, part in zip(("fresh", "older"), parts, strict=True):
-                    row |= _slice_row(label, part[measure])
-                rows.append(row)
+    rows = fresh_rows(Store((folder or StoreFolder()).root), name, after)
     if json:
         show_json({"edition": name, "after": after.isoformat(), "scores": rows})
     else:
         show_rows(rows, f"edition {name}: surveys published after {after:%Y-%m-%d} and the others")
-
-
-def _score_row(found: ScoreChange) -> tables.Row:
-    return found._asdict() | {"new": found.new.topics} | _slice_row("new", found.new)
-
-
-def _slice_row(label: str, part: Slice) -> tables.Row:
-    return {label: part.topics, f"{label}_mean": part.mean, f"{label}_low": part.low, f"{label}_high": part.high}
-
-
-def _compare(old: Ref | None, new: Ref | None) -> str:
-    if old is None or new is None:
-        return "only in the later" if new else "only in the earlier"
-    return "same" if old.digest == new.digest else "other"
 
 
 def verify(name: str, /, *, hashes: bool = False, folder: Folder = None, json: bool = False) -> None:

@@ -6,6 +6,7 @@ What belongs here: the events' names and what they carry. What does not: what ha
 from prefect.events import emit_event
 
 RELEASE_AVAILABLE = "arena.release.available"
+RELEASE_REFUSED = "arena.release.refused"
 EDITION_PUBLISHED = "arena.edition.published"
 STAGE_FAILED = "arena.stage.failed"
 
@@ -16,6 +17,15 @@ def tell_release(release: str) -> None:
         RELEASE_AVAILABLE,
         resource={"prefect.resource.id": f"arena.release.{release}", "prefect.resource.name": release},
         payload={"release": release},
+    )
+
+
+def tell_refused(release: str, reason: str) -> None:
+    """A release is not as expected and is not built; `reason` says what was seen against what."""
+    emit_event(
+        RELEASE_REFUSED,
+        resource={"prefect.resource.id": f"arena.release.{release}", "prefect.resource.name": release},
+        payload={"release": release, "reason": reason},
     )
 
 

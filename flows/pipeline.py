@@ -5,19 +5,19 @@ What belongs here: the walk from step to step, the same with and without a serve
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from flows import plan
 from flows.machine import Machine
 from flows.models import choose_model, model_access
-from flows.plan import RECORDS, Engine, Step, Update
+from flows.plan import RECORD_STAGES, Engine, Step, Update
 from flows.runner import choose_runner
 from schemas.errors import ArenaError, ReleaseError, UsageError
-from schemas.identifiers import STAGE_NAMES, DatasetName, ReleaseId
+from schemas.identifiers import STAGE_NAMES, DatasetName, ReleaseId, StageName
 from schemas.llm import BudgetSettings, Cap
-from schemas.manifest import Ref, ReleaseEntry
+from schemas.manifest import EditionManifest, Ref, ReleaseEntry
 from schemas.release import ReleaseDataset
 from schemas.settings import (
     CorpusSettings,
@@ -95,6 +95,10 @@ class Pipeline:
         """As `build_corpus`, from an earlier edition's records and the diffs since."""
         steps = plan.plan_update(settings, update, lambda: choose_model(self.store.root, settings.model))
         return self.walk(steps, release=update.release)
+
+    def until(self, stage: StageName) -> "Pipeline":
+        """The same pipeline, which ends after a stage."""
+        return replace(self, control=self.control.model_copy(update={"until": stage}))
 
     def build_indexes(self, settings: IndexSettings) -> Slots:
         """Builds the indexes over the edition's documents."""
@@ -212,7 +216,7 @@ def open_update(machine: Machine, edition: str, release: str | None) -> Update:
         raise UsageError(f"which release is to be made of edition {edition}? add --release")
     store = Store(machine.root)
     earlier = Editions(store).load(edition)
-    refs = {slot: earlier.slots[slot] for slot in (*RECORDS, "full_texts") if slot in earlier.slots}
+    refs = {slot: earlier.slots[slot] for slot in RECORD_STAGES if slot in earlier.slots}
     datasets: dict[str, DatasetName] = {slot: _made_of(store, ref) for slot, ref in refs.items()}
     fingerprints = machine.root / "fingerprints.json"
     diffs = open_diffs(machine.releases, earlier.release, release, set(datasets.values()), fingerprints)
@@ -220,6 +224,12 @@ def open_update(machine: Machine, edition: str, release: str | None) -> Update:
         ReleaseId(release),
         {slot: (ref, [diff.datasets[datasets[slot]] for diff in diffs]) for slot, ref in refs.items()},
     )
+
+
+def record_counts(store: Store, edition: EditionManifest) -> dict[DatasetName, int]:
+    """Records of each dataset of the release that an edition is made from."""
+    refs = [edition.slots[slot] for slot in RECORD_STAGES if slot in edition.slots]
+    return {_made_of(store, ref): store.open(ref).manifest.counts.kept for ref in refs}
 
 
 def _made_of(store: Store, ref: Ref) -> DatasetName:

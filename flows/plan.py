@@ -44,6 +44,9 @@ RECORDS: Mapping[str, DatasetName] = {
 }
 """What the record stages read, by slot; `full_texts` reads `s2orc_v2` or `s2orc`."""
 
+RECORD_STAGES = (*RECORDS, "full_texts")
+"""Slots of all record stages, in the order in which they are built."""
+
 
 class Step(NamedTuple):
     """One stage of a plan.

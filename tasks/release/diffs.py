@@ -29,6 +29,11 @@ class Diff(NamedTuple):
     datasets: Mapping[DatasetName, ReleaseDataset]
 
 
+def list_ends(releases: Path) -> list[str]:
+    """Releases that some diff of the mirror leads to, oldest first."""
+    return sorted({path.name.partition("_")[2] for path in (releases / DIFFS).glob("*_*") if path.is_dir()})
+
+
 def open_diffs(
     releases: Path, start: str, end: str, datasets: Collection[DatasetName], fingerprints: Path
 ) -> list[Diff]:

@@ -52,7 +52,7 @@ def check_release(releases: Path, release: str, settings: GateSettings) -> Verdi
     """
     if release not in (known := list_releases(releases)):
         raise ReleaseError(f"release {release!r} is not in {releases}; there: {', '.join(known) or 'none'}")
-    earlier = _earlier(releases, release)[-settings.history :]
+    earlier = earlier_profiles(releases, release)[-settings.history :]
     try:
         findings = tuple(judge(_profiled(releases, release, settings), earlier, settings))
     except ReleaseError as error:
@@ -60,10 +60,15 @@ def check_release(releases: Path, release: str, settings: GateSettings) -> Verdi
             refuses=True, dataset="", check="files", seen=str(error), expected="whole files", remedy=REFETCH
         )
         findings = (unread,)
-    verdict = Verdict(
-        release=ReleaseId(release), compared_with=tuple(one.release for one in earlier), findings=findings
+    return keep_verdict(
+        releases,
+        Verdict(release=ReleaseId(release), compared_with=tuple(one.release for one in earlier), findings=findings),
     )
-    mark = releases / QUARANTINE / f"{release}.json"
+
+
+def keep_verdict(releases: Path, verdict: Verdict) -> Verdict:
+    """Marks a release that is refused, unmarks one that is not; a person's acceptance of the same findings is added."""
+    mark = releases / QUARANTINE / f"{verdict.release}.json"
     if verdict.accepted:
         mark.unlink(missing_ok=True)
         return verdict
@@ -103,6 +108,16 @@ def find_standing(releases: Path, release: str) -> Standing:
     return "accepted" if (releases / PROFILES / f"{release}.json").exists() else "unchecked"
 
 
+def list_refused(releases: Path) -> list[ReleaseId]:
+    """Releases that were refused and that no person has accepted since, oldest first.
+
+    Raises:
+        ReleaseError: A mark cannot be read.
+    """
+    names = sorted(path.stem for path in (releases / QUARANTINE).glob("*.json"))
+    return [ReleaseId(name) for name in names if find_standing(releases, name) == "quarantined"]
+
+
 def newest_accepted(releases: Path) -> ReleaseId | None:
     """The newest release of the mirror that was checked and not refused: what a schedule goes on with."""
     newest_first = reversed(list_releases(releases))
@@ -124,7 +139,7 @@ def judge(profile: ReleaseProfile, earlier: Sequence[ReleaseProfile], settings: 
             for one in earlier
             if name in one.datasets and one.datasets[name].kept == seen.kept
         }
-        judged = _Judged(name, seen, settings)
+        judged = Judged(name, seen, settings)
         yield from judged.lines()
         if known:
             day = date.fromisoformat(profile.release).toordinal()
@@ -160,7 +175,7 @@ def _judge_names(profile: ReleaseProfile, earlier: Sequence[ReleaseProfile]) -> 
         )
 
 
-class _Judged:
+class Judged:
     """One dataset against what is expected of it."""
 
     def __init__(self, name: str, seen: DatasetProfile, settings: GateSettings) -> None:
@@ -221,7 +236,7 @@ class _Judged:
         return Finding.model_validate({**record, "seen": seen, "expected": expected, "remedy": remedy})
 
 
-def _earlier(releases: Path, release: str) -> list[ReleaseProfile]:
+def earlier_profiles(releases: Path, release: str) -> list[ReleaseProfile]:
     """Profiles of the accepted releases before this one, oldest first."""
     names = sorted(path.stem for path in (releases / PROFILES).glob("*.json"))
     wanted = [name for name in names if name < release and find_standing(releases, name) == "accepted"]

@@ -50,7 +50,7 @@ def profile_release(releases: Path, release: str, settings: GateSettings) -> Rel
     return ReleaseProfile(
         release=ReleaseId(release),
         source=name_source(releases, release, settings),
-        datasets={name: _profile(name, files, kept.get(name), settings) for name, files in found.items()},
+        datasets={name: profile_files(name, files, kept.get(name), settings) for name, files in found.items()},
     )
 
 
@@ -64,7 +64,12 @@ def name_source(releases: Path, release: str, settings: GateSettings) -> Digest:
     return Digest(hashlib.sha256("\n".join(seen).encode()).hexdigest())
 
 
-def _profile(name: UpstreamDataset, files: list[Path], kept: str | None, settings: GateSettings) -> DatasetProfile:
+def profile_files(name: UpstreamDataset, files: list[Path], kept: str | None, settings: GateSettings) -> DatasetProfile:
+    """What the files of a dataset look like; `kept` names the filter that they went through when they were fetched.
+
+    Raises:
+        ReleaseError: A file cannot be read.
+    """
     chosen = _spread(files, settings.sample_files)
     looked = _Looked(name)
     rows = sum(looked.read(path, settings.sample_records) for path in chosen)

@@ -1,0 +1,101 @@
+"""Lets diffs through when they leave a release that looks like the last one.
+
+What belongs here: what can be said of diffs before they are applied, and of the records that they leave. What does not:
+expectations of whole releases and the marks (`gate`), applying diffs (`tasks/corpus/updates`).
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import cast
+
+from schemas.errors import ReleaseError
+from schemas.fetching import UpstreamDataset
+from schemas.gate import DatasetProfile, Finding, GateSettings, Verdict
+from schemas.identifiers import DatasetName, ReleaseId
+from schemas.release import ReleaseDataset
+from tasks.release.diffs import DELETES, UPDATES, open_diffs
+from tasks.release.gate import LOOK, REFETCH, Judged, earlier_profiles, keep_verdict
+from tasks.release.profile import profile_files
+
+ENOUGH = 100
+"""Updated records from which on the share of them that fill a field says something."""
+
+
+def check_diffs(
+    releases: Path,
+    steps: tuple[str, str],
+    rows: Mapping[DatasetName, int],
+    settings: GateSettings,
+    fingerprints: Path,
+) -> Verdict:
+    """Judges the diffs that lead from one release to another, and marks the later one when they are refused.
+
+    Args:
+        releases: The mirror.
+        steps: The earlier release and the later one.
+        rows: Records of the earlier release by dataset; each of these must have a diff.
+        settings: How closely to look, how far from the expected it may be.
+        fingerprints: As for `open_release`.
+    """
+    start, end = steps
+    known = earlier_profiles(releases, end)[-1:]
+    findings: list[Finding] = []
+    try:
+        for diff in open_diffs(releases, start, end, set(rows), fingerprints):
+            for name, dataset in diff.datasets.items():
+                judged = _Diffed(cast(UpstreamDataset, name), dataset, settings)
+                findings += judged.deletes(rows[name])
+                findings += judged.updates(known[0].datasets.get(cast(UpstreamDataset, name)) if known else None)
+    except ReleaseError as error:
+        findings.append(
+            Finding(refuses=True, dataset="", check="files", seen=str(error), expected="whole diffs", remedy=REFETCH)
+        )
+    compared = (ReleaseId(start),)
+    return keep_verdict(releases, Verdict(release=ReleaseId(end), compared_with=compared, findings=tuple(findings)))
+
+
+def judge_records(
+    before: Mapping[DatasetName, int], after: Mapping[DatasetName, int], settings: GateSettings
+) -> Iterator[Finding]:
+    """What is not as expected in the number of records, once diffs were applied."""
+    for name, rows in before.items():
+        least, most = rows * settings.least_ratio, rows * settings.most_ratio
+        if not least <= (now := after.get(name, 0)) <= most:
+            yield Finding(
+                refuses=True,
+                dataset=name,
+                check="rows",
+                seen=f"{now:,} after the diffs",
+                expected=f"{least:,.0f} to {most:,.0f}, the last release had {rows:,}",
+                remedy=REFETCH if now < least else LOOK,
+            )
+
+
+class _Diffed:
+    """The diff of one dataset."""
+
+    def __init__(self, name: UpstreamDataset, dataset: ReleaseDataset, settings: GateSettings) -> None:
+        self._name, self._settings = name, settings
+        kinds = (UPDATES, DELETES)
+        paths = {kind: [dataset.directory / f.name for f in dataset.files if f.name.startswith(kind)] for kind in kinds}
+        self._updates, self._deletes = (profile_files(name, paths[kind], None, settings) for kind in kinds)
+
+    def deletes(self, rows: int) -> Iterator[Finding]:
+        """More records taken away than a week can take."""
+        most = rows * (1 - self._settings.least_ratio)
+        if self._deletes.rows > max(most, self._settings.few):
+            yield Finding(
+                refuses=True,
+                dataset=self._name,
+                check="rows",
+                seen=f"{self._deletes.rows:,} deletes",
+                expected=f"at most {most:,.0f} of {rows:,} records",
+                remedy=LOOK,
+            )
+
+    def updates(self, last: DatasetProfile | None) -> Iterator[Finding]:
+        """Lines that are no records; fields that are gone, or of another type than in the last release."""
+        judged = Judged(self._name, self._updates, self._settings)
+        yield from judged.lines()
+        if self._updates.sampled >= ENOUGH:
+            yield from judged.fields(last) if last is not None else judged.needs()

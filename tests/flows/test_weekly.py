@@ -1,0 +1,134 @@
+"""Weeks with a real server that behaves like Semantic Scholar's: new releases, none, refused ones, interrupted ones."""
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from prefect.client.orchestration import get_client
+
+from flows.machine import Machine
+from flows.upstream import Upstream
+from flows.weekly import WeekSettings, weekly
+from schemas.errors import StageFailed
+from schemas.fetching import FetchSettings
+from schemas.settings import CorpusSettings, EncoderSettings, IndexSettings, RunSettings
+from tasks.index import bm25
+from tasks.release.synthetic import SyntheticSettings, write_release
+from tasks.store.editions import Editions
+from tasks.store.store import Store
+from tests.index.conftest import save_tiny_model
+from tests.release.s2_server import KEY, S2Server
+
+FIRST, SECOND, THIRD = "2026-01-06", "2026-01-13", "2026-01-27"
+DATASETS = ("papers", "abstracts", "citations", "s2orc_v2")
+
+pytestmark = pytest.mark.usefixtures("prefect_server")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[S2Server]:
+    with S2Server() as server:
+        write_release(tmp_path / "made", SyntheticSettings(release=FIRST, papers=240, broken=False))
+        server.content[FIRST] = {name: contents(tmp_path / "made" / FIRST / name) for name in DATASETS}
+        yield server
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def pack(records: list[dict[str, Any]]) -> bytes:
+    return gzip.compress("".join(json.dumps(record) + "\n" for record in records).encode(), mtime=0)
+
+
+def papers_of(server: S2Server) -> list[dict[str, Any]]:
+    files = server.content[FIRST]["papers"].values()
+    return [json.loads(line) for data in files for line in gzip.decompress(data).splitlines()]
+
+
+def offer(server: S2Server, start: str, end: str, updates: list[dict[str, Any]], deletes: list[int]) -> None:
+    """A later release of which only the diff is ever asked for."""
+    server.content[end] = {name: {} for name in DATASETS}
+    nothing: tuple[dict[str, bytes], dict[str, bytes]] = ({}, {})
+    gone = {"part": pack([{"corpusid": corpus_id} for corpus_id in deletes])} if deletes else {}
+    server.diffs[start, end] = dict.fromkeys(DATASETS, nothing) | {"papers": ({"part": pack(updates)}, gone)}
+
+
+@pytest.fixture
+def week(tmp_path: Path, server: S2Server, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Runs the flow and returns its final state."""
+    monkeypatch.setenv("S2_API_KEY", KEY)
+    machine = Machine(root=tmp_path / "store", releases=tmp_path / "mirror", workers=1)
+    settings = WeekSettings(
+        corpus=CorpusSettings(corpus="abstract", buckets=4),
+        index=IndexSettings(encoder=EncoderSettings(model=str(save_tiny_model(tmp_path / "tiny", seed=0)))),
+        runs=RunSettings(baselines=("title",), retrievers=("bm25", "dense")),
+        fetch=FetchSettings(spare_gib=0),
+    )
+    upstream = Upstream(url=server.url, state=tmp_path / "state", interval_s=0)
+    return lambda: weekly(settings, upstream, machine=machine, return_state=True)
+
+
+def test_weeks_follow_each_other_and_nothing_happens_twice(week: Any, server: S2Server, tmp_path: Path) -> None:
+    assert week().is_completed()
+    editions = Editions(Store(tmp_path / "store"))
+    assert editions.load(FIRST).published
+    calls = len(server.calls)
+    assert week().name == "NothingNew"
+    assert len(server.calls) == calls + 1
+
+    records = papers_of(server)
+    survey = next(record for record in records if "survey" in record["title"].lower())
+    changed = records[5] | {"title": "Another title altogether"}
+    offer(server, FIRST, SECOND, [changed], [survey["corpusid"]])
+    offer(server, SECOND, THIRD, [changed | {"title": "Once more"}], [])
+    assert week().is_completed()
+    assert editions.names() == [FIRST, THIRD]
+    store = Store(tmp_path / "store")
+    papers = pl.read_parquet(store.open(editions.load(THIRD).slots["papers"]).files())
+    assert papers.filter(corpus_id=records[5]["corpusid"])["title"].to_list() == ["Once more"]
+    assert survey["corpusid"] not in papers["corpus_id"].to_list()
+    vectors = store.open(editions.load(THIRD).slots["embeddings/abstract"]).manifest.counts.notes
+    assert vectors["encoded"] <= 1, vectors
+    with get_client(sync_client=True) as client:
+        assert f"changes-{THIRD}" in {artifact.key for artifact in client.read_artifacts()}
+    assert week().name == "NothingNew"
+
+
+def test_a_refused_week_leaves_the_last_edition_and_the_next_one_is_built(
+    week: Any, server: S2Server, tmp_path: Path
+) -> None:
+    assert week().is_completed()
+    records = papers_of(server)
+    offer(server, FIRST, SECOND, [], [record["corpusid"] for record in records[: len(records) // 2]])
+    state = week()
+    assert state.name == "Refused"
+    assert "papers rows: " in state.message
+    assert "deletes; expected at most" in state.message
+    assert Editions(Store(tmp_path / "store")).names() == [FIRST]
+    assert week().name == "NothingNew"
+
+
+def test_an_interrupted_week_ends_at_the_same_edition(
+    week: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("injected")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bm25, "_index_group", fail)
+        state = week()
+        assert state.is_failed()
+        with pytest.raises(StageFailed, match="injected"):
+            state.result()
+    editions = Editions(Store(tmp_path / "store"))
+    begun = editions.load(FIRST)
+    assert not begun.published
+    assert week().is_completed()
+    whole = editions.load(FIRST)
+    assert whole.published
+    assert begun.slots.items() <= whole.slots.items()
