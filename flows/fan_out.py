@@ -8,6 +8,8 @@ threads of one process and gain nothing from more machines.
 import importlib.util
 import logging
 import os
+import signal
+import threading
 from collections.abc import Generator, Mapping
 from concurrent.futures import BrokenExecutor
 
@@ -84,6 +86,7 @@ def _join(processes: int) -> None:
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing of ours is reported to anyone
     address = os.environ.get("RAY_ADDRESS")
+    on_end = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(
             num_cpus=None if address else processes,
@@ -93,3 +96,7 @@ def _join(processes: int) -> None:
         )
     except ConnectionError as error:
         raise ArenaError(f"no Ray cluster at RAY_ADDRESS={address}; start it, or unset the variable") from error
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(
+            signal.SIGTERM, on_end
+        )  # Ray put its own in place of Prefect's, which ends a cancelled run in order

@@ -1,7 +1,10 @@
 """Shards somewhere else: the same bytes, late files, lost workers; on a real Ray cluster of this machine."""
 
 import os
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 
@@ -22,10 +25,13 @@ from tasks.store.workspace import Shard, Workspace
 from tests.flows.conftest import Number
 from tests.store.conftest import Elsewhere
 
-SHARDS = 6
+SHARDS = 12
+REPOSITORY = Path(__file__).parents[2]
 
 
 def write_number(shard: Shard, number: int) -> None:
+    if (shard.folder.parents[2] / "slowly").exists():
+        time.sleep(1)
     if (switch := shard.folder.parents[2] / f"{number}.does").exists():
         if switch.read_text() == "die":
             os._exit(9)
@@ -57,7 +63,7 @@ def test_where_shards_run_changes_no_digest(tmp_path: Path) -> None:
 
 def test_a_lost_machine_costs_no_finished_shard(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
-    with pytest.raises(StageFailed, match=r"died.*after 3 of 6"):
+    with pytest.raises(StageFailed, match=r"died.*after 9 of 12"):
         store.build(REQUEST, runner=Elsewhere(lost="00002"))
     store.build(REQUEST, runner=Elsewhere())
     assert written(store) == [*range(SHARDS)]
@@ -122,4 +128,38 @@ def test_what_a_ray_job_raises_and_how_it_dies(tmp_path: Path, ray_resources: Re
         store.build(REQUEST, ray_resources, runner=runner)
     (store.root / "5.does").unlink()
     store.build(REQUEST, ray_resources, runner=runner)
+    assert sorted(set(written(store))) == [*range(SHARDS)]
+
+
+BUILD = """
+from pathlib import Path
+from flows.runner import choose_runner
+from schemas.settings import Resources
+from tasks.store.store import Store
+from tests.flows.test_fan_out import REQUEST
+resources = Resources(workers=2, runner="ray")
+Store(Path(ROOT)).build(REQUEST, resources, runner=choose_runner(resources))
+"""
+
+
+@pytest.mark.e2e
+def test_a_killed_build_leaves_no_writer_on_ray_and_goes_on(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    (store.root / "slowly").touch()
+    build = subprocess.Popen([sys.executable, "-c", BUILD.replace("ROOT", repr(str(store.root)))], cwd=REPOSITORY)
+    deadline = time.monotonic() + 120
+    while not (store.root / "written.log").exists():
+        assert build.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    build.kill()
+    build.wait()
+    time.sleep(5)
+    before = written(store)
+    assert len(before) < SHARDS
+    time.sleep(3)
+    assert written(store) == before
+
+    (store.root / "slowly").unlink()
+    store.build(REQUEST)
     assert sorted(set(written(store))) == [*range(SHARDS)]
