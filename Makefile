@@ -10,7 +10,7 @@ STAMP := $(VENV)/.installed
 EXTRAS := dense,organize,llm,dev
 export HF_HUB_OFFLINE ?= 1
 
-.PHONY: demo test lint types bench ui
+.PHONY: demo test lint types bench ui e2e
 
 demo: $(STAMP)
 	$(RUN)/arena demo
@@ -30,9 +30,11 @@ bench: $(STAMP)
 	$(RUN)/pytest -m bench tests/bench
 
 ui: $(STAMP)
-	@echo "Prefect at http://127.0.0.1:4200 (stop with Ctrl-C); in another terminal:"
-	@echo "  PREFECT_API_URL=http://127.0.0.1:4200/api make demo"
-	PREFECT_SERVER_ANALYTICS_ENABLED=false $(RUN)/prefect server start --host 127.0.0.1 --port 4200
+	$(RUN)/arena ui
+
+e2e: $(STAMP)
+	$(RUN)/python -m pip install --quiet 'playwright>=1.49'
+	$(RUN)/pytest -m e2e tests/flows tests/e2e
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

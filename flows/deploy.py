@@ -29,12 +29,14 @@ from prefect.workers.process import ProcessWorker
 
 from flows.catalogue import CATALOGUE, ENVIRONMENT, POOLS, QUEUES, Job, PoolName
 from flows.deploy_settings import DeploySettings
-from flows.events import EDITION_PUBLISHED, RELEASE_AVAILABLE, STAGE_FAILED
+from flows.events import EDITION_PUBLISHED, RELEASE_AVAILABLE, RELEASE_REFUSED, STAGE_FAILED
 from flows.limits import MODELS
 from schemas.errors import UsageError
 
 SILENCE = timedelta(seconds=90)
 """A run that gave no sign of life for so long is lost; one comes every 30 s."""
+
+WEEK = timedelta(days=6)
 
 ENDINGS = [f"prefect.flow-run.{state}" for state in ("Completed", "Failed", "Cancelled", "Crashed")]
 
@@ -164,8 +166,8 @@ def automations(deployed: dict[str, UUID], block: UUID | None) -> list[Automatio
         found.append(
             AutomationCore(
                 name="arena: a release is there",
-                description="Starts the weekly job as soon as someone says that a release is there.",
-                trigger=_event([RELEASE_AVAILABLE], "arena.release.*"),
+                description="Starts the weekly job as soon as a release is said to be there, once a release.",
+                trigger=_event(RELEASE_AVAILABLE, "arena.release.*", once_in=WEEK),
                 actions=[
                     RunDeployment(
                         source="selected", deployment_id=deployed["weekly"], parameters={}, job_variables=None
@@ -175,9 +177,10 @@ def automations(deployed: dict[str, UUID], block: UUID | None) -> list[Automatio
         )
     if block:
         found += [
-            _tell(block, "arena: an edition was published", [EDITION_PUBLISHED], "arena.edition.*"),
-            _tell(block, "arena: a stage failed", [STAGE_FAILED], "arena.stage.*"),
-            _tell(block, "arena: a run crashed", ["prefect.flow-run.Crashed"], "prefect.flow-run.*"),
+            _tell(block, "arena: an edition was published", EDITION_PUBLISHED, "arena.edition.*"),
+            _tell(block, "arena: a release was refused", RELEASE_REFUSED, "arena.release.*"),
+            _tell(block, "arena: a stage failed", STAGE_FAILED, "arena.stage.*"),
+            _tell(block, "arena: a run crashed", "prefect.flow-run.Crashed", "prefect.flow-run.*"),
         ]
     return found
 
@@ -206,22 +209,27 @@ def _lost_runs() -> AutomationCore:
     )
 
 
-def _tell(block: UUID, name: str, events: list[str], resource: str) -> AutomationCore:
+def _tell(block: UUID, name: str, event: str, resource: str) -> AutomationCore:
     body = "{{ event.resource.name }}: {{ event.event }}\n{{ event.payload }}"
     return AutomationCore(
         name=name,
-        trigger=_event(events, resource),
+        trigger=_event(event, resource),
         actions=[SendNotification(block_document_id=block, subject=name, body=body)],
     )
 
 
-def _event(events: list[str], resource: str) -> EventTrigger:
+def _event(name: str, resource: str, once_in: timedelta = timedelta(0)) -> EventTrigger:
+    """Acts on an event, and for the same resource not again for a while.
+
+    The weekly job itself says that a release is there: acting on that every time would start it for ever when it fails.
+    """
     return EventTrigger(
         match=ResourceSpecification({"prefect.resource.id": resource}),
-        expect=set(events),
+        for_each={"prefect.resource.id"},
+        expect={name},
         posture=Posture.Reactive,
         threshold=1,
-        within=timedelta(0),
+        within=once_in,
     )
 
 

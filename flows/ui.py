@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -51,9 +51,9 @@ def _set_up() -> None:
 
 
 @contextmanager
-def worker(pool: str, log: Path, arguments: Sequence[str] = ("--limit", "1")) -> Generator["subprocess.Popen[bytes]"]:
+def worker(pool: str, log: Path) -> Generator["subprocess.Popen[bytes]"]:
     """A process worker of a pool in a group of its own; its runs end with it."""
-    command = [sys.executable, "-m", "prefect", "worker", "start", "--pool", pool, "--type", "process", *arguments]
+    command = [sys.executable, "-m", "prefect", "worker", "start", "--pool", pool, "--type", "process"]
     with log.open("ab") as output:
         process = subprocess.Popen(
             command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=end_with_parent
