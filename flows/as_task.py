@@ -76,7 +76,8 @@ def _build_stage(
     if not built.executed:
         return Completed(name="Cached", message=f"{built.ref.key} is in the store", data=built.ref)
     counts = store.open(built.ref).manifest.counts
-    get_run_logger().info("%s: read %d, kept %d, dropped %s", label.slot, counts.read, counts.kept, counts.dropped)
+    dropped = ", ".join(f"{number} {reason}" for reason, number in sorted(counts.dropped.items())) or "nothing"
+    get_run_logger().info("%s: read %d, kept %d, dropped %s", label.slot, counts.read, counts.kept, dropped)
     return Completed(message=f"{built.ref.key}: read {counts.read}, kept {counts.kept}", data=built.ref)
 
 

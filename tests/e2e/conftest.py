@@ -1,0 +1,289 @@
+"""A real installation on loopback: server, workers, deployments, each a process of its own; and an undisturbed edition.
+
+Screenshots and logs are kept under ARENA_E2E_OUT (default `build/e2e`).
+"""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+import psutil
+import pytest
+
+from tasks.release.synthetic import SyntheticSettings, write_release
+
+REPOSITORY = Path(__file__).parents[2]
+RELEASE = "2026-01-06"
+PAPERS = 600
+ENCODER = {"model": "all-MiniLM-L6-v2"}
+CORPUS = {"buckets": 8}
+INDEX = {"bm25_fields": ["abstract"], "dense_fields": ["abstract"], "encoder": ENCODER}
+
+CANARY = "canary-7f1c-never-written"
+"""Stands in every variable for a key."""
+
+KEYS = ("S2_API_KEY", "ARENA_LLM_API_KEY", "OPENAI_API_KEY", "ARENA_S2_API_KEY", "ARENA_OPENALEX_API_KEY")
+ENDED = ("COMPLETED", "FAILED", "CANCELLED", "CRASHED")
+
+T = TypeVar("T")
+Run = dict[str, Any]
+
+
+def wait_for(what: str, look: Callable[[], T], seconds: float = 60, every: float = 0.2) -> T:
+    """The first true answer of `look`."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if found := look():
+            return found
+        time.sleep(every)
+    pytest.fail(f"{what}: not within {seconds:.0f} s")
+
+
+class Site:
+    """Server and workers on this machine, and what a maintainer does with them.
+
+    Attributes:
+        folder: Of everything.
+        out: Where screenshots and logs are kept.
+    """
+
+    def __init__(self, folder: Path, out: Path) -> None:
+        self.folder, self.out = folder, out
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.api = httpx.Client(base_url=f"{self.url}/api", timeout=30)
+        self.environment = {
+            name: value for name, value in os.environ.items() if not name.startswith(("PREFECT", "ARENA"))
+        }
+        self.environment |= {
+            "PREFECT_API_URL": f"{self.url}/api",
+            "PREFECT_HOME": str(folder / "prefect"),
+            "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+            "PREFECT_SERVER_DATABASE_TIMEOUT": "60",
+            "PYTHONPATH": str(REPOSITORY),
+            "ARENA_ROOT": str(folder / "store"),
+            "ARENA_RELEASES": str(folder / "releases"),
+            "HF_HUB_OFFLINE": "1",
+            "OMP_NUM_THREADS": "1",
+        } | dict.fromkeys(KEYS, CANARY)
+        self.server: subprocess.Popen[bytes] | None = None
+        self.worker: subprocess.Popen[bytes] | None = None
+
+    def spawn(self, name: str, *arguments: str) -> "subprocess.Popen[bytes]":
+        """A Python process in a group of its own, whose output is kept."""
+        with (self.out / f"{name}.log").open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", *arguments],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=self.environment,
+                cwd=self.folder,
+                start_new_session=True,
+            )
+
+    def start_server(self) -> None:
+        self.server = self.spawn(
+            "server", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(self.port)
+        )
+        wait_for("the server answers", self._healthy, 120)
+
+    def _healthy(self) -> bool:
+        try:
+            return self.api.get("/health").status_code == 200
+        except httpx.HTTPError:
+            return False
+
+    def start_worker(self) -> None:
+        # Without --limit: a worker with one ends itself when a run is retried before it has noticed the run's end.
+        self.worker = self.spawn("worker", "prefect", "worker", "start", "--pool", "cpu", "--type", "process")
+
+    def arena(
+        self, *arguments: str, root: Path | None = None, check: bool = True
+    ) -> "subprocess.CompletedProcess[str]":
+        """The command line, in a process of its own."""
+        done = subprocess.run(
+            [sys.executable, "-c", "from flows.cli import main; main()", *arguments],
+            env=self.environment | ({"ARENA_ROOT": str(root)} if root else {}),
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert not check or done.returncode == 0, done.stderr
+        return done
+
+    def deployment(self, name: str) -> dict[str, Any]:
+        return self.get(f"/deployments/name/{name}/{name}")
+
+    def get(self, path: str) -> Any:
+        answer = self.api.get(path)
+        answer.raise_for_status()
+        return answer.json()
+
+    def post(self, path: str, body: Any) -> Any:
+        answer = self.api.post(path, json=body)
+        answer.raise_for_status()
+        return answer.json() if answer.content else None
+
+    def start(self, name: str, parameters: dict[str, Any]) -> str:
+        """Starts a run of a deployment as the UI does; returns its id."""
+        created = self.post(f"/deployments/{self.deployment(name)['id']}/create_flow_run", {"parameters": parameters})
+        return created["id"]
+
+    def run(self, run: str) -> Run:
+        return self.get(f"/flow_runs/{run}")
+
+    def ended(self, run: str, seconds: float = 240) -> Run:
+        """The run, once it has ended."""
+
+        def look() -> Run | None:
+            found = self.run(run)
+            return found if found["state_type"] in ENDED else None
+
+        return wait_for(f"run {run} ends", look, seconds)
+
+    def brought_to_its_end(self, run: str) -> None:
+        """Waits for the run, and retries it once when it did not complete."""
+        if self.ended(run)["state_type"] != "COMPLETED":
+            self.retry(run)
+            self.completed(run)
+
+    def completed(self, run: str, seconds: float = 240) -> Run:
+        found = self.ended(run, seconds)
+        assert found["state_type"] == "COMPLETED", found["state"]["message"]
+        return found
+
+    def retry(self, run: str) -> None:
+        """Does what the button Retry does until the run is under way.
+
+        A worker reports a crash a second time some ten seconds after the first: a retry before that is lost.
+        """
+
+        def look() -> bool:
+            state = self.run(run)["state_type"]
+            if state in ("CRASHED", "FAILED"):
+                self.post(f"/flow_runs/{run}/set_state", {"state": {"type": "SCHEDULED", "name": "AwaitingRetry"}})
+            return state in ("RUNNING", "COMPLETED")
+
+        wait_for(f"the retry of run {run} begins", look, 120, every=1)
+
+    def tasks(self, run: str) -> dict[str, str]:
+        """States of a run's tasks by slot, the newest of each name."""
+        found = self.post(
+            "/task_runs/filter", {"flow_runs": {"id": {"any_": [run]}}, "sort": "EXPECTED_START_TIME_ASC"}
+        )
+        return {task["name"]: task["state_name"] for task in found}
+
+    def artifacts(self, run: str) -> dict[str, Any]:
+        found = self.post("/artifacts/filter", {"flow_runs": {"id": {"any_": [run]}}, "limit": 200})
+        return {artifact["key"]: artifact for artifact in found}
+
+    def flow_processes(self, worker: int | None = None) -> list[psutil.Process]:
+        """The processes of flow runs that a worker started, with their children."""
+        return psutil.Process(worker or self.worker.pid).children(recursive=True)
+
+    def kill(self, process: "subprocess.Popen[bytes]") -> None:
+        """kill -9 of one process, by its id."""
+        process.send_signal(signal.SIGKILL)
+        process.wait(30)
+
+    def close(self) -> None:
+        self.api.close()
+        for process in (self.worker, self.server):
+            if process is None:
+                continue
+            family = [process, *_children(process.pid)]
+            for member in reversed(family):
+                try:
+                    member.terminate()
+                except psutil.NoSuchProcess:
+                    continue
+            try:
+                process.wait(15)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def _children(process: int) -> list[psutil.Process]:
+    try:
+        return psutil.Process(process).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+
+
+@pytest.fixture(scope="session")
+def out() -> Path:
+    folder = Path(os.environ.get("ARENA_E2E_OUT") or REPOSITORY / "build" / "e2e").absolute()
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory, out: Path) -> Iterator[Site]:
+    """Server, one worker on pool cpu, all deployments there."""
+    folder = tmp_path_factory.mktemp("site")
+    write_release(folder / "releases", SyntheticSettings(papers=PAPERS))
+    found = Site(folder, out)
+    try:
+        found.start_server()
+        first = json.loads(found.arena("deploy", "--gpu-pool", "cpu", "--json").stdout)
+        assert {change["what"] for change in first} <= {"created", "unchanged"}
+        found.start_worker()
+        yield found
+    finally:
+        found.close()
+
+
+@pytest.fixture(scope="session")
+def undisturbed(site: Site) -> Path:
+    """A store with an edition that the plain command line built: corpus, BM25, embeddings."""
+    root = site.folder / "undisturbed"
+    site.arena("build", "--buckets", "8", "--workers", "1", root=root)
+    site.arena("index", "--model", ENCODER["model"], "--workers", "1", root=root)
+    return root
+
+
+def slots(root: Path, edition: str = RELEASE) -> dict[str, dict[str, str]]:
+    """What an edition holds."""
+    return json.loads((root / "editions" / f"{edition}.json").read_text())["slots"]
+
+
+def manifest(root: Path, slot: str, edition: str = RELEASE) -> dict[str, Any]:
+    """The manifest of a slot's dataset."""
+    ref = slots(root, edition)[slot]
+    return json.loads((root / ref["stage"] / ref["key"] / "manifest.json").read_text())
+
+
+@pytest.fixture(scope="session")
+def copy_without(undisturbed: Path) -> Callable[[Path], Path]:
+    """Copies the undisturbed store as it was before there was an embedding."""
+
+    def copy(root: Path) -> Path:
+        shutil.copytree(undisturbed, root)
+        path = root / "editions" / f"{RELEASE}.json"
+        edition = json.loads(path.read_text())
+        ref = edition["slots"].pop("embeddings/abstract")
+        shutil.rmtree(root / "embeddings" / ref["key"])
+        path.write_text(json.dumps(edition))
+        return root
+
+    return copy
+
+
+@pytest.fixture
+def corpus_store(copy_without: Callable[[Path], Path], tmp_path: Path) -> Path:
+    """A store whose edition has a corpus and BM25, and no embedding."""
+    return copy_without(tmp_path / "store")

@@ -1,0 +1,107 @@
+"""What a maintainer does in the browser: reads a form, fills it, sees the run end, is told what is wrong."""
+
+import json
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from tests.e2e.conftest import CORPUS, RELEASE, Site, slots, wait_for
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
+
+CHROMIUM = Path("/usr/bin/chromium")
+ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+PATIENCE = 90_000
+"""Milliseconds for the page: it loads megabytes of script, on machines that build beside it."""
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.ui,
+    pytest.mark.timeout(420),
+    pytest.mark.skipif(not CHROMIUM.exists(), reason=f"no browser at {CHROMIUM}"),
+]
+
+
+@pytest.fixture(scope="module")
+def page(site: Site) -> Iterator["sync_api.Page"]:
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
+        page = browser.new_page(viewport={"width": 1280, "height": 1800})
+        page.set_default_timeout(PATIENCE)
+        yield page
+        browser.close()
+
+
+def open_form(site: Site, page: "sync_api.Page", name: str, parameters: dict) -> str:
+    """Opens the run form with values filled in, and names the run; returns the name."""
+    form = f"{site.url}/v2/deployments/deployment/{site.deployment(name)['id']}/run"
+    page.goto(f"{form}?parameters={quote(json.dumps(parameters))}", wait_until="domcontentloaded")
+    run = f"e2e-{uuid.uuid4().hex[:8]}"
+    page.get_by_label("Run Name").fill(run)
+    return run
+
+
+def runs_named(site: Site, name: str) -> list[dict]:
+    return site.post("/flow_runs/filter", {"flow_runs": {"name": {"any_": [name]}}})
+
+
+def test_a_form_has_labels_help_and_choices_and_its_run_ends_with_artifacts(site, page, tmp_path, out):
+    root = tmp_path / "store"
+    machine = {"root": str(root), "workers": 1}
+    name = open_form(site, page, "build-corpus", {"release": RELEASE, "settings": CORPUS, "machine": machine})
+    shown = page.locator("body").inner_text()
+    page.screenshot(path=out / "form.png", full_page=True)
+
+    for words in ("Id of the release", "Which papers are documents", "Horizon of a survey", "full_text"):
+        assert words in shown, words
+    page.get_by_role("button", name="Submit").click()
+    found = wait_for("the form's run exists", lambda: runs_named(site, name), 60)
+    run = found[0]["id"]
+    assert found[0]["parameters"]["settings"]["buckets"] == CORPUS["buckets"]
+    site.completed(run)
+    assert "topics" in slots(root)
+
+    left = site.artifacts(run)
+    assert {f"counts-{RELEASE}", f"lineage-{RELEASE}"} <= left.keys()
+    counted = {row["slot"]: row for row in json.loads(left[f"counts-{RELEASE}"]["data"])}
+    assert counted["topics"]["kept"] > 0
+    page.goto(f"{site.url}/runs/flow-run/{run}", wait_until="domcontentloaded")
+    page.get_by_text("statistics").first.wait_for()
+    page.screenshot(path=out / "run.png", full_page=True)
+    page.goto(f"{site.url}/artifacts/artifact/{left[f'counts-{RELEASE}']['id']}", wait_until="domcontentloaded")
+    page.get_by_text("paper_records").first.wait_for()
+    page.screenshot(path=out / "counts.png", full_page=True)
+
+
+def test_the_form_refuses_a_value_out_of_range_and_says_why(site, page, out):
+    name = open_form(site, page, "build-corpus", {"release": RELEASE, "settings": {"buckets": 5000}})
+    page.get_by_role("button", name="Submit").click()
+
+    wrong = page.locator("input:invalid")
+    wrong.first.wait_for()
+    page.screenshot(path=out / "refused.png", full_page=True)
+    assert wrong.evaluate_all("fields => fields.map(field => field.validationMessage)") == [
+        "Value must be less than or equal to 4096."
+    ]
+    assert runs_named(site, name) == []
+
+
+def test_the_stages_to_run_again_are_a_list_to_choose_from(site, page, out):
+    open_form(site, page, "rerun-stage", {"edition": RELEASE, "stage": "topics", "mode": "force"})
+
+    shown = page.locator("body").inner_text()
+    page.screenshot(path=out / "rerun.png", full_page=True)
+    for words in ("Which stage; all of its slots", "if_failed executes what is missing"):
+        assert words in shown, words
