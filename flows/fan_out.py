@@ -5,19 +5,29 @@ What belongs here: carrying jobs to Ray and what comes of them back. What does n
 threads of one process and gain nothing from more machines.
 """
 
-import importlib.util
 import logging
 import os
+import re
 import signal
+import socket
 import threading
 from collections.abc import Generator, Mapping
 from concurrent.futures import BrokenExecutor
+from contextlib import suppress
+from importlib import import_module
+from typing import Any
 
-from schemas.errors import ArenaError, MissingDependency
+from schemas.errors import ArenaError, MissingDependency, UsageError
 from tasks.store.shard_runner import TICK, Job
 
 ALL_AT_ONCE = 256
 """Jobs that are handed to Ray at a time."""
+
+ADDRESS = re.compile(r"[\w.-]+:\d+")
+"""Of a cluster, as Ray writes it; `auto` and `ray://` are others."""
+
+END_WITHIN = 120.0
+"""Seconds that cancelled jobs get."""
 
 
 class RayShards:
@@ -35,20 +45,24 @@ class RayShards:
     remote = True
 
     def __init__(self, gpus: float = 0) -> None:
-        if importlib.util.find_spec("ray") is None:
-            raise MissingDependency("--runner ray needs Ray: pip install 'research-arena[ray]'")
+        try:
+            self._ray: Any = import_module("ray")  # an extra: its types are not there for everyone
+        except ImportError as error:
+            raise MissingDependency("--runner ray needs Ray: pip install 'research-arena[ray]'") from error
         self._gpus = gpus
 
     def run(self, jobs: Mapping[str, Job], processes: int, *, accelerated: bool = False) -> Generator[str | None]:
         """As `ShardRunner` says; `processes` is the size of a cluster of our own."""
         if not jobs:
             return
-        import ray
-        from ray.exceptions import RayError, RayTaskError
-
-        _join(processes)
-        carry = ray.remote(_carry_out).options(num_cpus=1, num_gpus=self._gpus if accelerated else 0, max_retries=0)
-        waiting, running = list(jobs), {}
+        ray = self._ray
+        _join(ray, processes)
+        gpus = self._gpus if accelerated else 0
+        if gpus > (found := ray.cluster_resources().get("GPU", 0)):
+            raise UsageError(f"a job takes {gpus} GPU, the Ray cluster has {found:.0f}; add one, or take --device cpu")
+        carry = ray.remote(_carry_out).options(num_cpus=1, num_gpus=gpus, max_retries=0)
+        waiting: list[str] = list(jobs)
+        running: dict[Any, str] = {}
         try:
             while waiting or running:
                 while waiting and len(running) < ALL_AT_ONCE:
@@ -60,13 +74,21 @@ class RayShards:
                     yield running.pop(reference)
                 if not ended:
                     yield None
-        except RayTaskError as error:
+        except ray.exceptions.RayTaskError as error:
             raise error.cause from None
-        except RayError as error:
+        except ray.exceptions.RayError as error:
             raise BrokenExecutor(str(error)) from error
         finally:
-            for reference in running:
-                ray.cancel(reference)
+            _end(ray, list(running))
+
+
+def _end(ray: Any, references: list[Any]) -> None:
+    """Cancels jobs and waits for their end: the stage's lock is free afterwards, and they must not write any more."""
+    with suppress(ray.exceptions.RayError):
+        for reference in references:
+            ray.cancel(reference)
+        if references:
+            ray.wait(references, num_returns=len(references), timeout=END_WITHIN)
 
 
 def _carry_out(job: Job) -> None:
@@ -74,29 +96,29 @@ def _carry_out(job: Job) -> None:
     job()
 
 
-def _join(processes: int) -> None:
+def _join(ray: Any, processes: int) -> None:
     """Connects this process to a cluster, once; starts one when there is none.
 
     Raises:
         ArenaError: Nothing answers at RAY_ADDRESS.
     """
-    import ray
-
     if ray.is_initialized():
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing of ours is reported to anyone
     address = os.environ.get("RAY_ADDRESS")
     on_end = signal.getsignal(signal.SIGTERM)
     try:
+        if address and ADDRESS.fullmatch(address):  # where nothing answers, Ray ends the process after a minute
+            host, _, port = address.rpartition(":")
+            socket.create_connection((host, int(port)), timeout=10).close()
         ray.init(
             num_cpus=None if address else processes,
             include_dashboard=None if address else False,
             log_to_driver=False,
             logging_level=logging.WARNING,
         )
-    except ConnectionError as error:
+    except OSError as error:
         raise ArenaError(f"no Ray cluster at RAY_ADDRESS={address}; start it, or unset the variable") from error
     if threading.current_thread() is threading.main_thread():
-        signal.signal(
-            signal.SIGTERM, on_end
-        )  # Ray put its own in place of Prefect's, which ends a cancelled run in order
+        # Ray put its own in place of Prefect's, which ends a cancelled run in order.
+        signal.signal(signal.SIGTERM, on_end)

@@ -1,6 +1,7 @@
 """Shards somewhere else: the same bytes, late files, lost workers; on a real Ray cluster of this machine."""
 
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -10,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from flows.fan_out import RayShards
 from flows.machine import Machine
 from flows.pipeline import Pipeline, StageLabel, build_labelled, open_files
 from flows.runner import choose_runner
-from schemas.errors import BadInput, StageFailed, StoreError
+from schemas.errors import ArenaError, BadInput, StageFailed, StoreError, UsageError
 from schemas.manifest import Ref
 from schemas.settings import CorpusSettings, EncoderSettings, IndexSettings, Resources
 from tasks.release.synthetic import SyntheticSettings, write_release
@@ -126,6 +128,8 @@ def test_what_a_ray_job_raises_and_how_it_dies(tmp_path: Path, ray_resources: Re
     (store.root / "5.does").write_text("raise")
     with pytest.raises(BadInput, match=r"^number 5 is wrong$"):
         store.build(REQUEST, ray_resources, runner=runner)
+    with pytest.raises(UsageError, match=r"takes 1 GPU, the Ray cluster has 0"):
+        list(RayShards(gpus=1).run({"any": print}, 2, accelerated=True))
     (store.root / "5.does").unlink()
     store.build(REQUEST, ray_resources, runner=runner)
     assert sorted(set(written(store))) == [*range(SHARDS)]
@@ -140,6 +144,17 @@ from tests.flows.test_fan_out import REQUEST
 resources = Resources(workers=2, runner="ray")
 Store(Path(ROOT)).build(REQUEST, resources, runner=choose_runner(resources))
 """
+
+
+@pytest.mark.e2e
+def test_no_cluster_at_the_address_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    ray = pytest.importorskip("ray")
+    ray.shutdown()
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{closed.getsockname()[1]}")
+        with pytest.raises(ArenaError, match="no Ray cluster at RAY_ADDRESS"):
+            list(RayShards().run({"any": print}, 2))
 
 
 @pytest.mark.e2e
