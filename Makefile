@@ -16,7 +16,7 @@ demo: $(STAMP)
 	$(RUN)/arena demo
 
 test: $(STAMP)
-	$(RUN)/pytest
+	$(RUN)/pytest -n auto --dist loadfile
 
 lint: $(STAMP)
 	$(RUN)/ruff check .

@@ -22,7 +22,7 @@ def arena(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Arena:
     def run(*tokens: str) -> tuple[int, str]:
         code = app.meta([*tokens], exit_on_error=False, print_error=False) or OK
         captured = capsys.readouterr()
-        return code, captured.out + captured.err
+        return code, captured.out or captured.err
 
     return run
 

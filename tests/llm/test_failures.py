@@ -256,7 +256,7 @@ def test_what_concerns_every_call_is_one_line_that_says_what_to_set(server, sett
 
 @pytest.mark.parametrize("secret", [None, type(SECRET)(""), type(SECRET)(" \n")])
 def test_without_a_key_nothing_is_sent(server, settings, secret):
-    with pytest.raises(BadInput, match=r"no API key .* set it"):
+    with pytest.raises(BadInput, match=r"no API key .* set ARENA_LLM_API_KEY"):
         ask(settings(), question(), secret)
     assert server.seen == []
 

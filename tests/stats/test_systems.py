@@ -88,7 +88,8 @@ def test_every_list_becomes_a_valid_run(pairs: list[tuple[int, float]], cutoff: 
 
 
 def test_a_good_answer_is_scored(kit: Kit) -> None:
-    found = answer(kit, lambda topic, kit: Ranking(kit.desk.search("x", 3), note="all well", fallback=True, outline="# A"))
+    whole = {"note": "all well", "fallback": True, "outline": "# A"}
+    found = answer(kit, lambda topic, kit: Ranking(kit.desk.search("x", 3), **whole))
     assert found == (hits((43, 43.0), (42, 42.0), (41, 41.0)), "scored", "all well", True, "# A")
 
 

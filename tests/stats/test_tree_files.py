@@ -15,7 +15,8 @@ def test_a_lone_tree_and_lines_of_trees_in_every_form(tmp_path: Path):
     lone.write_text(json.dumps({"Birds": {"Owls": None}}, indent=1))
     assert tree_labels(read_trees(lone).trees[LONE]) == ["Birds", "Owls"]
     lines.write_text(
-        '{"corpusid": 5, "tree": {"label": "Birds", "children": []}}\n\n{"file": "a.png", "corpusid": 5, "tree": null}\n'
+        '{"corpusid": 5, "tree": {"label": "Birds", "children": []}}\n\n'
+        '{"file": "a.png", "corpusid": 5, "tree": null}\n'
         '{"file": "b.png", "corpusid": 5, "tree": {"Owls": {}}}\n'
     )
     found = read_trees(lines)
