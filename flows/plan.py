@@ -65,8 +65,15 @@ class Step(NamedTuple):
 
     def planned(self) -> PlannedStage:
         """The step as an edition's recipe keeps it."""
-        parameters = self.settings.model_dump(mode="json")
-        return PlannedStage(stage=self.stage.name, parameters=parameters, inputs=dict(self.inputs))
+        inputs = {
+            name: item.model_copy(update={"directory": item.directory.absolute()})
+            if isinstance(item, ReleaseDataset)
+            else item
+            for name, item in self.inputs.items()
+        }
+        return PlannedStage(
+            stage=self.stage.name, parameters=self.settings.model_dump(mode="json"), inputs=inputs
+        )
 
 
 def plan_corpus(

@@ -15,7 +15,9 @@ from schemas.errors import UsageError
 from schemas.identifiers import StageName
 from schemas.llm import BudgetSettings, Cap
 from schemas.manifest import EditionManifest, Ref
+from schemas.release import ReleaseDataset
 from schemas.settings import Settings
+from tasks.release.mirror import describe_dataset, hash_files
 from tasks.store.editions import Editions
 from tasks.store.recipes import PlannedStage, Recipes
 from tasks.store.stage import AnyStage
@@ -28,7 +30,7 @@ FindStage = Callable[[StageName], AnyStage]
 def rerun(pipeline: Pipeline, stage: str, mode: Mode = "if_failed", find: FindStage = find_stage) -> Slots:
     """Builds a stage's slots again with the settings and inputs that the edition records.
 
-    What they are made from is taken as it is (built only where it is missing). What is made from them follows: the
+    What those need is taken as it is (built only where it is missing). What is made from them follows: the
     store finds it where no byte has changed, and executes it where one has, or where it was never built.
 
     Args:
@@ -46,13 +48,15 @@ def rerun(pipeline: Pipeline, stage: str, mode: Mode = "if_failed", find: FindSt
     """
     editions = Editions(pipeline.store)
     edition = editions.load(pipeline.edition)
-    planned = Recipes(pipeline.store).load(edition)
+    recipes = Recipes(pipeline.store)
+    planned = {slot: _as_on_disk(entry, pipeline.store) for slot, entry in recipes.load(edition).items()}
     chosen = choose_slots(edition, planned, stage)
     if edition.published and mode == "force":
         raise UsageError(
             f"edition {edition.name} was published on {edition.published:%Y-%m-%d} and cannot change: "
             "build a new edition; what is missing or damaged is repaired without --force"
         )
+    recipes.plan(edition.name, edition.release, planned, published=edition.published is not None)
     budget = BudgetSettings(run=edition.name, cap=Cap(usd=pipeline.control.max_usd))
     current: Slots = dict(edition.slots)
     built: Slots = {}
@@ -64,6 +68,21 @@ def rerun(pipeline: Pipeline, stage: str, mode: Mode = "if_failed", find: FindSt
             editions.record(edition.name, edition.release, {slot: ref})
         current[slot] = built[slot] = ref
     return built
+
+
+def _as_on_disk(entry: PlannedStage, store: Store) -> PlannedStage:
+    """The entry with its files as they are now: a broken one may have been mended. Files that are gone stay noted."""
+    return entry.model_copy(update={"inputs": {name: _reopen(item, store) for name, item in entry.inputs.items()}})
+
+
+def _reopen(item: str | Ref | ReleaseDataset, store: Store) -> str | Ref | ReleaseDataset:
+    if not isinstance(item, ReleaseDataset):
+        return item
+    paths = [item.directory / file.name for file in item.files]
+    if not all(path.is_file() for path in paths):
+        return item
+    hashed = hash_files(paths, store.root / "fingerprints.json")
+    return describe_dataset(item.release, item.dataset, item.directory, paths, hashed)
 
 
 def choose_slots(edition: EditionManifest, planned: Mapping[str, PlannedStage], stage: str) -> set[str]:
@@ -80,15 +99,15 @@ def choose_slots(edition: EditionManifest, planned: Mapping[str, PlannedStage], 
 
 
 def walk_order(planned: Mapping[str, PlannedStage], chosen: Collection[str]) -> list[str]:
-    """The chosen slots with all that they are made from and all that is made from them, in the order of data."""
-    after, before = set(chosen), set(chosen)
+    """The chosen slots, all that is made from them, and all that these are made from, in the order of data."""
+    walked = set(chosen)
     for slot, entry in planned.items():
-        if entry.sources() & after:
-            after.add(slot)
+        if entry.sources() & walked:
+            walked.add(slot)
     for slot, entry in reversed(list(planned.items())):
-        if slot in before:
-            before |= entry.sources()
-    return [slot for slot in planned if slot in after | before]
+        if slot in walked:
+            walked |= entry.sources()
+    return [slot for slot in planned if slot in walked]
 
 
 def make_request(slot: str, entry: PlannedStage, slots: Mapping[str, Ref], find: FindStage = find_stage) -> Request:

@@ -8,16 +8,18 @@ from pathlib import Path
 import pytest
 
 from flows.cli_status import rerun as rerun_command
-from flows.pipeline import Pipeline
+from flows.machine import Machine
+from flows.pipeline import Pipeline, open_files
 from flows.rerun import rerun
 from flows.stages import MODULES, find_stage
 from flows.status import edition_status
-from schemas.errors import StageFailed, UsageError
+from schemas.errors import ArenaError, StageFailed, UsageError
 from schemas.identifiers import STAGE_NAMES
-from schemas.settings import Resources
+from schemas.settings import CorpusSettings, Resources
 from tasks.store import stage as stages
 from tasks.store.editions import Editions
 from tasks.store.store import Store
+from tests.flows.conftest import direct
 
 
 def test_every_stage_is_found_by_its_name():
@@ -102,6 +104,26 @@ def test_an_edition_of_another_release_keeps_its_recipe(pipeline, chain):
     assert again(pipeline, chain, "papers", mode="force") == ["papers"]
 
 
+def test_a_mended_release_file_is_read_anew_and_the_edition_is_that_of_an_undisturbed_build(built, store, tmp_path):
+    releases = shutil.copytree(built / "releases", tmp_path / "releases")
+    machine = Machine(root=store.root, releases=releases, workers=1)
+    broken = min((releases / "2026-01-06" / "citations").iterdir())
+    content = broken.read_bytes()
+    broken.write_bytes(content[: len(content) // 2])
+    pipeline = Pipeline(store, "2026-01-06", direct(store))
+    with pytest.raises(ArenaError, match=broken.name):
+        pipeline.build_corpus(CorpusSettings(buckets=2), open_files(machine, None))
+    assert states(store)["citation_records"] == ("unfinished", "yes")
+    assert states(store)["references"][0] == "waiting"
+
+    broken.write_bytes(content)
+    rerun(pipeline, "citation_records")
+
+    undisturbed = Editions(Store(built / "store")).load("2026-01-06").slots
+    assert Editions(store).load("2026-01-06").slots == {s: r for s, r in undisturbed.items() if r.stage != "bm25"}
+    assert set(states(store).values()) == {("built", "no")}
+
+
 @pytest.fixture
 def copied(built, tmp_path) -> Store:
     shutil.copytree(built / "store", tmp_path / "store")
@@ -141,8 +163,6 @@ def test_status_of_an_edition_without_recipe_is_read_from_its_manifests(copied):
 
 
 def test_the_command_repairs_what_status_shows(copied, capsys):
-    from flows.machine import Machine
-
     topics = Editions(copied).load("2026-01-06").slots["topics"]
     shutil.rmtree(copied.folder(topics))
     rerun_command(
