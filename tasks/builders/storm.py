@@ -9,7 +9,7 @@ from tasks.organization.outline import parse_outline
 def storm(material: Material) -> Organized:
     """Reads headings and bullets as nodes; the lone title stands in where there is no outline.
 
-    Source: section 4.3 of the ResearchArena paper (arXiv 2406.10291); spec d.9.
+    Source: section 4.3 of the ResearchArena paper (arXiv 2406.10291).
     """
     try:
         return Organized(parse_outline(material.outline or ""))

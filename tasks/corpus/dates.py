@@ -32,7 +32,7 @@ def resolve_date(given: str | None, year: int | None) -> Publication:
             the year takes its place.
         year: Where a date is given too and its year is another, the date wins.
 
-    Source: spec a.3; section 3.2 of the ResearchArena paper (year only: 31 December).
+    Source: section 3.2 of the ResearchArena paper (year only: 31 December).
     """
     text = (given or "").strip()
     found = _parse(text)
@@ -62,8 +62,6 @@ def horizon_of(published: date | None, precision: str, policy: YearOnlySurvey) -
         published: The survey's resolved date.
         precision: Of that date; the policy applies to `year` alone.
         policy: `dec31`, `jan1` (strictest against leakage) or `drop`.
-
-    Source: spec a.3.
     """
     if published is None or precision != "year" or policy == "dec31":
         return published

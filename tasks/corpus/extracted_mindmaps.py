@@ -83,7 +83,7 @@ def extracted_mindmaps(work: Workspace[ExtractedMindmapSettings]) -> None:
         UsageError: No endpoint is set up, or another one than the settings name.
         OverBudget: The cap leaves too little.
 
-    Source: spec e.2, step 5; section 3 of the ResearchArena paper, which names neither model nor checks.
+    Source: section 3 of the ResearchArena paper, which names neither model nor checks.
     """
     surveys = work.dataset("topics").table(columns=["topic_id", "title"])
     titles: dict[int, str] = dict(zip(*(column.to_pylist() for column in surveys.columns), strict=True))

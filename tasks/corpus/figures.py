@@ -55,7 +55,7 @@ def figures(work: Workspace[FigureSettings]) -> None:
         UsageError: Neither a folder nor a web server is given, or both.
         TransientError: The web server cannot be reached.
 
-    Source: spec e.2, step 5; the pdffigures2 extractor, whose names the Semantic Scholar website's pictures have.
+    Source: the pdffigures2 extractor, whose names the Semantic Scholar website's pictures have.
     """
     if (work.settings.http is None) != ("files" in work.inputs):
         raise UsageError("stage figures: give either a folder of figures or URLs of a web server")

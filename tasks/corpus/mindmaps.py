@@ -49,7 +49,7 @@ def mindmaps(work: Workspace[MindmapSettings]) -> None:
     A map without `corpusid` belongs to the survey of its `survey_title` (letter case and punctuation do not matter),
     if there is just one. Of several maps of a survey the one with most nodes is kept, of equal ones the first.
 
-    Source: spec e.2, step 5 (at most one map a survey, and what a valid map is); section 3 of the ResearchArena paper.
+    Source: section 3 of the ResearchArena paper, which does not say what a valid map is.
     """
     surveys = work.dataset("topics").table(columns=["topic_id", "title"])
     titles: dict[int, str] = dict(zip(*(column.to_pylist() for column in surveys.columns), strict=True))

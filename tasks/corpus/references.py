@@ -81,7 +81,7 @@ def references(work: Workspace[ReferenceSettings]) -> None:
     of the citations table without a cited paper is a row only where the survey has no bibliography: else it is one of
     the bibliography's unmatched entries. Of contradicting flags of one pair, "influential" wins.
 
-    Source: spec e.2, step 3; section 3.2 of the ResearchArena paper.
+    Source: section 3.2 of the ResearchArena paper.
     """
     for shard in work.pending(["part-00000"]):
         with shard, connect(budget_of(work), shard.name) as db:

@@ -100,7 +100,7 @@ def open_asking(access: LlmAccess | None, model: ModelName | None) -> Generator[
 
 
 class SurveySelector(Protocol):
-    """Decides batch by batch whether candidates give an organised view of the state of a field (spec e.2)."""
+    """Decides batch by batch whether candidates give an organised view of the state of a field."""
 
     @property
     def name(self) -> str:

@@ -71,7 +71,7 @@ def statistics(work: Workspace[StatisticsSettings]) -> None:
     Deviates: the graph of surveys that cite each other is ours. Nothing in the pipeline walks along citations, so a
     cycle of them is a number here and changes nothing else.
 
-    Source: spec e.1, e.4; section 4 and Figure 4 of the ResearchArena paper.
+    Source: section 4 and Figure 4 of the ResearchArena paper.
     """
     for shard in work.pending(["statistics"]):
         with shard, connect(budget_of(work), shard.name) as db:

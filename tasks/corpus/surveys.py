@@ -51,7 +51,7 @@ def surveys(work: Workspace[SurveySettings]) -> None:
         UsageError: No selector has the name, or it asks a model and none is named, or the other way round.
         OverBudget: The cap leaves too little to judge every candidate.
 
-    Source: spec e.2, steps 1 and 2; section 3.1 of the ResearchArena paper.
+    Source: section 3.1 of the ResearchArena paper.
     """
     settings = work.settings
     selector = find_selector(settings.selector)

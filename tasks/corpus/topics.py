@@ -97,7 +97,7 @@ def topics(work: Workspace[TopicSettings]) -> None:
     bibliography's entries; where no bibliography could be read, the number that Semantic Scholar gives, if it is larger
     than what is linked.
 
-    Source: spec a.2, a.3, e.2; sections 3.2 and 5 of the ResearchArena paper (qrels 2/1: spec b.1).
+    Source: sections 3.2 and 5 of the ResearchArena paper.
     """
     for shard in work.pending(["part-00000"]):
         with shard, connect(budget_of(work), shard.name) as db:

@@ -40,7 +40,7 @@ def choose_examples(
     Returns:
         In the order drawn; none is of the topic itself or of a title nearly identical to its own.
 
-    Source: spec d.8; the few-shot baseline of ResearchArena (arXiv 2406.10291), which does not say how it draws.
+    Source: the few-shot baseline of ResearchArena (arXiv 2406.10291), which does not say how it draws.
     """
     candidates = sorted(example for example in pool if example.nodes <= max_nodes)
     random.Random(f"{seed}:{topic.topic_id}").shuffle(candidates)  # noqa: S311

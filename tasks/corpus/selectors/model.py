@@ -29,7 +29,7 @@ class ModelSelector:
 
     The door keeps every reply by its content: only a candidate that is new or whose text changed costs anything.
 
-    Source: spec e.2, step 2; section 3.1 of the ResearchArena paper (GPT-4, temperature 0, seed 42).
+    Source: section 3.1 of the ResearchArena paper (GPT-4, temperature 0, seed 42).
     """
 
     name = "model"
