@@ -29,7 +29,8 @@ PAGE = 200
 def clean_up(
     keep_runs_days: Annotated[int, Field(ge=1, le=3650)] = 60,
     keep_data_days: Annotated[int, Field(ge=1, le=3650)] = 14,
-    delete: bool = False,
+    delete_runs: bool = True,
+    delete_data: bool = False,
     folder: StoreFolder | None = None,
 ) -> list[Row]:
     """Deletes old runs with their artifacts, and datasets and unfinished builds that no edition reaches.
@@ -37,20 +38,25 @@ def clean_up(
     Args:
         keep_runs_days: Runs that ended longer ago go, in days.
         keep_data_days: What changed in the store more recently stays, in days.
-        delete: Delete; without this a run only says what could go.
+        delete_runs: Delete old runs; without this only their number is told.
+        delete_data: Delete from the store; without this only what could go is listed.
         folder: The store; as the worker's environment says when empty.
     """
     store = Store((folder or StoreFolder()).root)
-    garbage = collect(store, dry_run=not delete, older_than=timedelta(days=keep_data_days))
+    garbage = collect(store, dry_run=not delete_data, older_than=timedelta(days=keep_data_days))
     rows: list[Row] = [{"path": str(item.path), "MB": round(item.size / 1e6, 1), "why": item.why} for item in garbage]
     with get_client(sync_client=True) as client:
         old = ended_before(client, datetime.now(UTC) - timedelta(days=keep_runs_days))
-        if delete:
+        if delete_runs:
             forget(client, old)
-    what = "deleted" if delete else "can go (nothing was deleted: delete is off)"
-    get_run_logger().info("%d runs and %d folders of the store %s", len(old), len(rows), what)
-    create_table_artifact(rows, key="clean-up", description=f"{len(old)} runs, {len(rows)} folders: {what}")
+    told = f"old runs {_done(delete_runs)}: {len(old)}; folders of the store {_done(delete_data)}: {len(rows)}"
+    get_run_logger().info(told)
+    create_table_artifact(rows, key="clean-up", description=told)
     return rows
+
+
+def _done(deleted: bool) -> str:
+    return "deleted" if deleted else "that can go"
 
 
 def ended_before(client: SyncPrefectClient, moment: datetime) -> list[UUID]:

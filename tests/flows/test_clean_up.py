@@ -48,6 +48,6 @@ def test_the_store_is_cleaned_only_when_told_to(store, chain, pipeline):
 
     assert {row["path"] for row in clean_up(folder=folder)} == {str(place) for place in gone}
     assert all(place.exists() for place in gone)
-    clean_up(folder=folder, delete=True, keep_runs_days=3650)
+    clean_up(folder=folder, delete_data=True)
     assert not any(place.exists() for place in gone)
     assert all(place.exists() for place in kept)
