@@ -19,6 +19,7 @@ from tasks.audit.mindmaps import mindmap_sheet
 from tasks.audit.score import score_answers
 from tasks.audit.sheet import Sheet, read_answers, write_sheet
 from tasks.audit.surveys import survey_sheet
+from tasks.stats.judgment_sheets import write_judgment_sheet
 from tasks.store.dataset import Dataset
 from tasks.store.editions import Editions
 from tasks.store.store import Store
@@ -69,6 +70,41 @@ def mindmaps(
     """
     name, found = _datasets(edition, folder)
     _write(mindmap_sheet(name, _need(found, "mindmaps", name), found.get("figures"), n, seed), to, json)
+
+
+def judgments(
+    *,
+    n: Size = 100,
+    seed: int = 42,
+    judge: str | None = None,
+    edition: str | None = None,
+    to: Path = Path("judgments.csv"),
+    folder: Folder = None,
+    json: bool = False,
+) -> None:
+    """Write a sheet on which people judge papers that a model judged, without seeing its scores.
+
+    The filled sheet goes into `arena judge --labels`.
+
+    Args:
+        n: How many papers.
+        seed: Of the sample.
+        judge: Whose judgments, as the slot `search/<test sets>/judgments/<judge>` ends; left out: the only ones.
+        edition: Its name; may be left out when there is only one.
+        to: The CSV.
+        json: Print where it is as JSON.
+    """
+    name, found = _datasets(edition, folder)
+    slots = [slot for slot in found if "/judgments/" in slot and (judge is None or slot.endswith(f"/{judge}"))]
+    if len(slots) != 1:
+        there = ", ".join(slot for slot in found if "/judgments/" in slot) or "none; run: arena judge"
+        raise UsageError(f"edition {name}: whose judgments? say --judge; there: {there}")
+    queries = found[f"{slots[0].partition('/judgments/')[0]}/queries"]
+    written = write_judgment_sheet(found[slots[0]], queries, to, papers=n, seed=seed)
+    if json:
+        show_json({"csv": str(to), "papers": written})
+    else:
+        show_text(f"{to}: {written} papers; fill it, then: arena judge --labels {to}")
 
 
 def score(file: Path, /, *, json: bool = False) -> None:

@@ -4,7 +4,7 @@ What belongs here: options, and what is printed at the end. What does not: which
 """
 
 import shutil
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
@@ -12,8 +12,10 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from flows import tables
+from flows.estimates import estimate_steps
 from flows.machine import Machine
 from flows.pipeline import Pipeline, Slots, choose_edition, open_files, open_update
+from flows.plan import Step
 from flows.terminal import Display, show_json, show_rows, show_scores, show_text
 from schemas.identifiers import Field
 from schemas.settings import CorpusSettings, EncoderSettings, IndexSettings, RunSettings, StageControl
@@ -90,15 +92,17 @@ def discovery(
     settings: Annotated[RunSettings, FLAT] = RunSettings(),
     control: Annotated[StageControl, FLAT] = StageControl(),
     machine: Annotated[Machine | None, FLAT] = None,
+    dry_run: bool = False,
     json: bool = False,
 ) -> None:
     """Run systems and show how many of the survey's references they find (recall, precision).
 
     Args:
         edition: Its name; may be left out when there is only one.
+        dry_run: Run nothing; say what would be asked of a language model and what that would cost.
         json: Print the scores as JSON.
     """
-    _run_systems("discovery", edition, settings, control, machine or Machine(), json)
+    _run_systems("discovery", edition, settings, control, machine or Machine(), dry_run=dry_run, json=json)
 
 
 def selection(
@@ -107,15 +111,17 @@ def selection(
     settings: Annotated[RunSettings, FLAT] = RunSettings(),
     control: Annotated[StageControl, FLAT] = StageControl(),
     machine: Annotated[Machine | None, FLAT] = None,
+    dry_run: bool = False,
     json: bool = False,
 ) -> None:
     """Run systems and show how well they order what they find (nDCG, MRR; graded and influential labels).
 
     Args:
         edition: Its name; may be left out when there is only one.
+        dry_run: Run nothing; say what would be asked of a language model and what that would cost.
         json: Print the scores as JSON.
     """
-    _run_systems("selection", edition, settings, control, machine or Machine(), json)
+    _run_systems("selection", edition, settings, control, machine or Machine(), dry_run=dry_run, json=json)
 
 
 def report(
@@ -153,9 +159,14 @@ def _run_systems(
     settings: RunSettings,
     control: StageControl,
     machine: Machine,
+    *,
+    dry_run: bool,
     json: bool,
 ) -> None:
     with open_pipeline(machine, edition, control) as pipeline:
+        if dry_run:
+            show_estimate(pipeline, pipeline.plan_runs(settings), json)
+            return
         built = pipeline.run_systems(settings)
     labels: tuple[tables.Labels, ...] = ("graded",) if task == "discovery" else ("graded", "influential")
     found = {label: tables.score_rows(pipeline.store, built, task, label) for label in labels}
@@ -164,6 +175,17 @@ def _run_systems(
         return
     for label, rows in found.items():
         show_scores(rows, task, f"edition {pipeline.edition}, {label} labels")
+
+
+def show_estimate(pipeline: Pipeline, steps: Sequence[Step], json: bool) -> None:
+    """Says what steps would ask language models, by what systems usually ask."""
+    found = estimate_steps(pipeline.store, pipeline.edition, steps)
+    rows: list[tables.Row] = [step._asdict() for step in found]
+    total = sum(step.usd for step in found)
+    if json:
+        show_json({"edition": pipeline.edition, "estimate": rows, "usd": total})
+    else:
+        show_rows(rows, f"about {sum(step.calls for step in found):,} calls, {total:,.2f} USD; what is cached is free")
 
 
 @contextmanager

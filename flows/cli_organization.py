@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from flows import tables
-from flows.cli_build import FLAT, open_pipeline
+from flows.cli_build import FLAT, open_pipeline, show_estimate
 from flows.machine import Machine
 from flows.terminal import show_json, show_rows
 from schemas.errors import UsageError
@@ -27,6 +27,7 @@ def organization(
     settings: Annotated[OrganizationSettings, FLAT] = OrganizationSettings(),
     control: Annotated[StageControl, FLAT] = StageControl(),
     machine: Annotated[Machine | None, FLAT] = None,
+    dry_run: bool = False,
     json: bool = False,
 ) -> None:
     """Make mind-maps of an edition's topics, and score them against those of the surveys' authors.
@@ -34,9 +35,13 @@ def organization(
     Args:
         edition: Its name; may be left out when there is only one.
         maps: JSON lines of transcribed mind-maps; left out: those that the edition has.
+        dry_run: Run nothing; say what would be asked of a language model and what that would cost.
         json: Print the scores as JSON.
     """
     with open_pipeline(machine or Machine(), edition, control) as pipeline:
+        if dry_run:
+            show_estimate(pipeline, pipeline.plan_trees(settings, maps), json)
+            return
         built = pipeline.organize(settings, maps)
     found = tables.tree_rows(pipeline.store, built)
     if json:

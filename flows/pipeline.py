@@ -106,8 +106,12 @@ class Pipeline:
 
     def run_systems(self, settings: RunSettings) -> Slots:
         """Runs the baselines on the edition's topics and scores the runs."""
+        return self.walk(self.plan_runs(settings))
+
+    def plan_runs(self, settings: RunSettings) -> list[Step]:
+        """The steps of `run_systems`."""
         engines = [self._engine(name, settings) for name in settings.retrievers]
-        return self.walk(plan.plan_runs(settings, engines, lambda: choose_model(self.store.root, settings.model)))
+        return plan.plan_runs(settings, engines, lambda: choose_model(self.store.root, settings.model))
 
     def organize(self, settings: OrganizationSettings, maps: Path | None = None) -> Slots:
         """Makes trees of the edition's topics with mind-maps, and scores them.
@@ -116,6 +120,10 @@ class Pipeline:
             settings: Which builders, of which references.
             maps: A file of transcribed mind-maps; None: those that the edition has.
         """
+        return self.walk(self.plan_trees(settings, maps))
+
+    def plan_trees(self, settings: OrganizationSettings, maps: Path | None = None) -> list[Step]:
+        """The steps of `organize`."""
         from flows import plan_organization  # needs the extra `organize`
 
         edition = Editions(self.store).load(self.edition)
@@ -130,7 +138,7 @@ class Pipeline:
             open_engine=lambda: self._engine(settings.retriever, searched),
             choose_model=lambda: choose_model(self.store.root, settings.model),
         )
-        return self.walk(steps + whole.steps())
+        return steps + whole.steps()
 
     def write_report(self) -> Slots:
         """Writes the report on everything of the edition that was scored."""

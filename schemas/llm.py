@@ -232,6 +232,20 @@ class Reply(Generic[AnswerT]):
         return len(self.keys) > 1
 
 
+class Demand(NamedTuple):
+    """What a system asks of a model for one topic, as measured on real surveys: for estimates before a run.
+
+    Attributes:
+        calls: Calls.
+        read: Tokens read by all of them.
+        written: Tokens written by all of them.
+    """
+
+    calls: int
+    read: int
+    written: int
+
+
 class Estimate(NamedTuple):
     """What a set of requests would cost before it is sent.
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from schemas.errors import BadInput
 from schemas.identifiers import CorpusId
-from schemas.llm import Parameters
+from schemas.llm import Demand, Parameters
 from schemas.topic import Hit, Topic
 from tasks.agents.queries import by_place, listed_queries, title_query
 from tasks.agents.reading import ask_for
@@ -22,9 +22,11 @@ _QUERIES = re.compile(r".*<Queries>(.*?)(?:</Queries>|\Z)", re.DOTALL | re.IGNOR
 
 Fuse = Callable[[Sequence[Sequence[Hit]]], list[tuple[CorpusId, float]]]
 
+DEMAND = Demand(calls=1, read=590, written=250)
+
 
 @baseline(
-    "decomposer", "Searches for each query that a language model breaks the title into, and fuses by rank.", asks=True
+    "decomposer", "Searches for each query that a language model breaks the title into, and fuses by rank.", asks=DEMAND
 )
 def decomposer(topic: Topic, kit: Kit) -> Ranking:
     """Returns the model's queries' results by reciprocal rank fusion; the title's where there are no queries.
@@ -37,13 +39,13 @@ def decomposer(topic: Topic, kit: Kit) -> Ranking:
     return _decompose(topic, kit, _by_rank)
 
 
-@baseline("decomposer_max", "As decomposer, but a document counts by its best score for any query.", asks=True)
+@baseline("decomposer_max", "As decomposer, but a document counts by its best score for any query.", asks=DEMAND)
 def decomposer_max(topic: Topic, kit: Kit) -> Ranking:
     """As `decomposer` with the fusion of the published code."""
     return _decompose(topic, kit, lambda lists: maximum_score_fusion(lists))
 
 
-@baseline("decomposer_title", "As decomposer, with the title among the queries.", asks=True)
+@baseline("decomposer_title", "As decomposer, with the title among the queries.", asks=DEMAND)
 def decomposer_title(topic: Topic, kit: Kit) -> Ranking:
     """As `decomposer`, the title's list first."""
     return _decompose(topic, kit, _by_rank, [title_query(topic.title)])

@@ -8,7 +8,7 @@ from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from schemas.llm import Reply
+from schemas.llm import Demand, Reply
 from schemas.topic import Topic
 from tasks.agents.queries import clean_query, passage, title_query, zero_shot_query
 from tasks.llm.asker import Asker
@@ -49,7 +49,11 @@ class _Failed(Exception):
     """A model call brought no answer at all."""
 
 
-@baseline("self_rag", "Searches once, for a query that a model improves with the papers it finds.", asks=True)
+@baseline(
+    "self_rag",
+    "Searches once, for a query that a model improves with the papers it finds.",
+    asks=Demand(calls=14, read=7_100, written=150),
+)
 def self_rag(topic: Topic, kit: Kit) -> Ranking:
     """Returns what the primary engine finds for the query with the best mark.
 

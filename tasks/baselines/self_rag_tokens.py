@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 
 import orjson
 
-from schemas.llm import Message, Parameters
+from schemas.llm import Demand, Message, Parameters
 from schemas.topic import Topic
 from tasks.agents.queries import clean_query, passage, title_query, zero_shot_query
 from tasks.llm.asker import Asker
@@ -57,7 +57,9 @@ class _Failed(Exception):
 
 
 @baseline(
-    "self_rag_tokens", "As self_rag, with a Self-RAG model's reflection tokens and their probabilities.", asks=True
+    "self_rag_tokens",
+    "As self_rag, with a Self-RAG model's reflection tokens and their probabilities.",
+    asks=Demand(calls=8, read=1_800, written=150),
 )
 def self_rag_tokens(topic: Topic, kit: Kit) -> Ranking:
     """Returns what the primary engine finds for the best of the queries written from single papers.

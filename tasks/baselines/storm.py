@@ -3,14 +3,19 @@
 What belongs here: the ranking made of its history. What does not: the research (`tasks.agents.storm`).
 """
 
+from schemas.llm import Demand
 from schemas.topic import Topic
 from tasks.agents.queries import by_place, title_query
 from tasks.agents.storm import StormSettings, research
 from tasks.retrieval.catalogue import Document
 from tasks.retrieval.system import Kit, Ranking, baseline
 
+DEMAND = Demand(calls=45, read=38_000, written=6_000)
 
-@baseline("storm", "Lists what simulated conversations of several people with an expert look up, as found.", asks=True)
+
+@baseline(
+    "storm", "Lists what simulated conversations of several people with an expert look up, as found.", asks=DEMAND
+)
 def storm(topic: Topic, kit: Kit) -> Ranking:
     """Returns the documents of all conversations, first found first; what the title finds where there is none.
 
@@ -19,7 +24,7 @@ def storm(topic: Topic, kit: Kit) -> Ranking:
     return _rank(topic, kit, by_turn=False)
 
 
-@baseline("storm_by_turn", "As storm, but what all people found in their first turn comes first.", asks=True)
+@baseline("storm_by_turn", "As storm, but what all people found in their first turn comes first.", asks=DEMAND)
 def storm_by_turn(topic: Topic, kit: Kit) -> Ranking:
     """As `storm`: the same conversations, read turn by turn."""
     return _rank(topic, kit, by_turn=True)

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from schemas.llm import Parameters
+from schemas.llm import Demand, Parameters
 from schemas.mindmap import MapAnswer, Tree, parse_tree
 from tasks.organization.builder import Material, Organized, builder, lone_node
 from tasks.organization.examples import Example
@@ -11,7 +11,12 @@ from tasks.organization.examples import Example
 WRITING = Parameters(max_tokens=1024)
 
 
-@builder("few_shot", "A model's mind-map of the title, after maps of other surveys.", needs=["examples"], asks=True)
+@builder(
+    "few_shot",
+    "A model's mind-map of the title, after maps of other surveys.",
+    needs=["examples"],
+    asks=Demand(calls=1, read=600, written=400),
+)
 def few_shot(material: Material) -> Organized:
     """Asks once, and once more when the answer is no map; then the lone title stands in.
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from schemas.errors import UsageError
 from schemas.identifiers import Outcome
+from schemas.llm import Demand
 from schemas.mindmap import Tree, load_tree
 from schemas.registry import Registry
 from schemas.topic import Topic
@@ -64,7 +65,7 @@ class Material(NamedTuple):
             UsageError: It was not.
         """
         if self.asker is None:
-            raise UsageError("this builder asks a language model; register it with asks=True")
+            raise UsageError("this builder asks a language model; register it with asks=Demand(...)")
         return self.asker
 
 
@@ -89,14 +90,14 @@ class Builder:
     build: BuildTree
     needs: frozenset[Need]
     version: int
-    asks: bool = False
+    asks: Demand | None = None
 
 
 _registry = Registry[Builder]("builder", "tasks.builders", group="arena.builders", extra="organize")
 
 
 def builder(
-    name: str, description: str, *, needs: Collection[Need] = (), version: int = 1, asks: bool = False
+    name: str, description: str, *, needs: Collection[Need] = (), version: int = 1, asks: Demand | None = None
 ) -> Callable[[BuildTree], BuildTree]:
     """Registers a function as a builder.
 
@@ -107,7 +108,7 @@ def builder(
             embeddings; `examples`: it reads mind-maps of other surveys; `outline`: it reads what a run of the same name
             wrote while it searched.
         version: Raised whenever its results can change.
-        asks: Whether it asks a language model; its material then has an asker.
+        asks: What it asks a language model for a topic; its material then has an asker.
 
     Raises:
         ValueError: Another builder has the name.

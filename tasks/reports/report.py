@@ -15,11 +15,16 @@ from tasks.exports.exporter import Exported, find_exporter
 from tasks.reports.blocks import FigureBlock, Report, Section
 from tasks.reports.render import to_csv, to_html, to_json, to_markdown
 from tasks.reports.source import ReportSource
+from tasks.store.dataset import Dataset
 from tasks.store.stage import stage
 from tasks.store.workspace import Shard, Workspace
 
 ORDER = ("retrieval", "organization", "corpus", "lineage")
 """Sections that come first, in this order; others follow by name."""
+
+
+STAND_IN = "stand-in"
+"""The provider of the offline stand-in, as datasets record it."""
 
 
 class ReportSettings(Settings):
@@ -70,9 +75,23 @@ def _warnings(source: ReportSource) -> Iterator[str]:
     for dataset in source.of_stage("documents"):
         if limit := dataset.manifest.parameters["limit"]:
             yield f"The corpus was limited to about {limit:,} documents: figures are for development only."
+    if any(_asked(dataset) == STAND_IN for dataset in source.datasets.values()):
+        yield (
+            f"Where a name says {STAND_IN}, a program answered by rule in place of a language model: such figures show "
+            "that everything works, and nothing about language models."
+        )
+    for name in ("surveys", "extracted_mindmaps"):
+        if any(_asked(dataset) == STAND_IN for dataset in source.of_stage(name)):
+            yield f"The {STAND_IN} played the model of stage {name}: this edition is a rehearsal."
     limits = {p for tag in source.tags if (p := source.datasets[f"run:{tag}"].manifest.parameters["limit_topics"])}
     for limit in sorted(limits):
         yield f"Some runs are limited to the first {limit} topics: figures are for development only."
+
+
+def _asked(dataset: Dataset) -> str | None:
+    """The endpoint that a dataset's stage asked."""
+    model = dataset.manifest.parameters.get("model")
+    return model["provider"] if isinstance(model, dict) else None
 
 
 def write_page(shard: Shard, page: Report) -> None:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from schemas.errors import UsageError
 from schemas.identifiers import Outcome
+from schemas.llm import Demand
 from schemas.registry import Registry
 from schemas.topic import Hit, Topic
 from tasks.llm.asker import Asker
@@ -38,7 +39,7 @@ class Kit(NamedTuple):
             UsageError: It was not.
         """
         if self.asker is None:
-            raise UsageError("this system asks a language model; register it with asks=True")
+            raise UsageError("this system asks a language model; register it with asks=Demand(...)")
         return self.asker
 
 
@@ -72,27 +73,29 @@ class Baseline:
         description: One sentence for the report.
         system: The function.
         version: Raised when its results change.
-        asks: Whether it asks a language model.
+        asks: What it asks a language model for a topic; None: it asks none.
     """
 
     name: str
     description: str
     system: System
     version: int
-    asks: bool = False
+    asks: Demand | None = None
 
 
 _registry = Registry[Baseline]("baseline", "tasks.baselines", group="arena.baselines")
 
 
-def baseline(name: str, description: str, *, version: int = 1, asks: bool = False) -> Callable[[System], System]:
+def baseline(
+    name: str, description: str, *, version: int = 1, asks: Demand | None = None
+) -> Callable[[System], System]:
     """Registers a function as a baseline.
 
     Args:
         name: Lower-case word, unique.
         description: One sentence: what it does.
         version: Raised whenever its results can change.
-        asks: Whether it asks a language model; its kit then has an asker.
+        asks: What it asks a language model for a topic; its kit then has an asker.
 
     Raises:
         ValueError: Another baseline has the name.

@@ -143,7 +143,7 @@ def _builder(work: Workspace[OrganizeSettings]) -> Builder:
             f"stage organize: builder {found.name} has version {found.version}, the settings say "
             f"{settings.builder_version}; plan it again with the installed version"
         )
-    if found.asks != (settings.model is not None):
+    if (found.asks is None) != (settings.model is None):
         needs = "asks a model; name one" if found.asks else "asks no model; name none"
         raise UsageError(f"builder {found.name} {needs}")
     needed = {"topics", "mindmaps", "documents"}

@@ -94,7 +94,7 @@ def run(work: Workspace[SystemSettings]) -> None:
 
 def _system(settings: SystemSettings) -> System:
     baseline = find_baseline(settings.baseline)
-    if baseline.asks != (settings.model is not None):
+    if (baseline.asks is None) != (settings.model is None):
         needs = "asks a model; name one" if baseline.asks else "asks no model; name none"
         raise UsageError(f"baseline {settings.baseline} {needs}")
     if baseline.version != settings.baseline_version:

@@ -50,6 +50,16 @@ def test_a_sealed_edition_is_rebuilt_offline_to_the_same_bytes(arena: Arena, end
     assert "model: stored '\"stand-in\"', asked '\"another\"'" in err
 
 
+def test_a_dry_run_says_what_it_would_cost_and_asks_nobody(arena: Arena, endpoint: pytest.MonkeyPatch) -> None:  # noqa: F811
+    endpoint.setenv("ARENA_LLM_BASE_URL", "http://127.0.0.1:9/v1")
+    endpoint.setenv("ARENA_LLM_MODEL", "gpt-4-0613")
+    found = arena.json(*ZERO_SHOT, "--dry-run")
+    (row,) = found["estimate"]
+    assert row["calls"] == row["topics"] > 0
+    assert row["usd"] == found["usd"] == pytest.approx((row["input_tokens"] * 30 + row["output_tokens"] * 60) / 1e6)
+    assert not (arena.folder / "store" / "run").exists()
+
+
 def test_the_key_is_in_no_file_and_no_output(arena: Arena, endpoint: pytest.MonkeyPatch) -> None:  # noqa: F811
     told = [*arena(*ZERO_SHOT), *arena("report"), *arena("llm", "cost")]
     endpoint.setenv("ARENA_LLM_MODEL", "no-such-model")
