@@ -94,9 +94,7 @@ class OrganizationPlan:
         if "vectors" in made_by.needs:
             inputs["embeddings"] = f"embeddings/{settings.field}"
             if self.encoder is None:
-                raise UsageError(
-                    f"builder {made_by.name} needs embeddings; run: arena index --field {settings.field}"
-                )
+                raise UsageError(f"builder {made_by.name} needs embeddings; run: arena index --field {settings.field}")
         if source.run:
             inputs["run"] = source.run
         tag = self._tag(made_by, source, model)
