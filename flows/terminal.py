@@ -6,7 +6,6 @@ What belongs here: drawing with rich. What does not: choosing what is shown (`ta
 import json
 import time
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Any, Self
 
 from rich.console import Console
@@ -48,9 +47,7 @@ class Display:
         self._bars.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._bars.stop()
 
     def executor(self, store: Store, resources: Resources) -> Executor:

@@ -6,7 +6,6 @@ What belongs here: the thread that runs the loop. What does not: anything about 
 import asyncio
 import threading
 from collections.abc import Coroutine, Iterable
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from pydantic import SecretStr
@@ -58,7 +57,5 @@ class BlockingDoor:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -6,7 +6,6 @@ engines and files (`library`), what a system does with what it finds (`baselines
 
 from collections.abc import Sequence
 from functools import cached_property
-from types import TracebackType
 from typing import Literal, NamedTuple, Self
 
 import numpy as np
@@ -154,9 +153,7 @@ class PaperQaDesk:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

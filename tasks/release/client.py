@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
@@ -63,9 +62,7 @@ class DatasetsApi:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._http.close()
 
     def releases(self) -> list[ReleaseId]:
