@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.e2e.conftest import CORPUS, RELEASE, Site, slots, wait_for
+from tests.e2e.conftest import CORPUS, RELEASE, Site, manifest, slots, wait_for
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
 
@@ -25,6 +25,9 @@ ARGUMENTS = [
 ]
 PATIENCE = 90_000
 """Milliseconds for the page: it loads megabytes of script, on machines that build beside it."""
+
+MOST_OVERHEAD = 20.0
+"""Seconds that orchestration may add to what the stages take."""
 
 pytestmark = [
     pytest.mark.e2e,
@@ -57,7 +60,7 @@ def runs_named(site: Site, name: str) -> list[dict]:
     return site.post("/flow_runs/filter", {"flow_runs": {"name": {"any_": [name]}}})
 
 
-def test_a_form_has_labels_help_and_choices_and_its_run_ends_with_artifacts(site, page, tmp_path, out):
+def test_a_form_has_labels_help_and_choices_and_its_run_ends_with_artifacts(site, page, undisturbed, tmp_path, out):
     root = tmp_path / "store"
     machine = {"root": str(root), "workers": 1}
     name = open_form(site, page, "build-corpus", {"release": RELEASE, "settings": CORPUS, "machine": machine})
@@ -70,8 +73,11 @@ def test_a_form_has_labels_help_and_choices_and_its_run_ends_with_artifacts(site
     found = wait_for("the form's run exists", lambda: runs_named(site, name), 60)
     run = found[0]["id"]
     assert found[0]["parameters"]["settings"]["buckets"] == CORPUS["buckets"]
-    site.completed(run)
+    ended = site.completed(run)
     assert "topics" in slots(root)
+    assert slots(root).items() <= slots(undisturbed).items()
+    stages = sum(manifest(root, slot)["seconds"] for slot in slots(root))
+    assert ended["total_run_time"] - stages < MOST_OVERHEAD
 
     left = site.artifacts(run)
     assert {f"counts-{RELEASE}", f"lineage-{RELEASE}"} <= left.keys()

@@ -1,0 +1,214 @@
+"""What ends badly in the middle, and how it goes on: nothing half-published, no shard repeated, the same bytes."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.e2e.conftest import CORPUS, INDEX, RELEASE, Site, manifest, slots, wait_for
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(420)]
+SLOT = "embeddings/abstract"
+
+
+def parameters(root: Path) -> dict:
+    return {"edition": RELEASE, "settings": INDEX, "machine": {"root": str(root), "workers": 1}}
+
+
+def start_embedding(site: Site, root: Path) -> str:
+    """A run of build-index that has finished a shard of the embeddings and not all."""
+    run = site.start("build-index", parameters(root))
+    wait_for("a shard of the embeddings is finished", lambda: shards(root), 180, every=0.05)
+    assert not whole(root)
+    return run
+
+
+def shards(root: Path) -> int:
+    return len(list(root.glob(".staging/embeddings/*/.shards/*.json")))
+
+
+def whole(root: Path) -> bool:
+    return any(root.glob("embeddings/*/manifest.json"))
+
+
+def flow_process(site: Site) -> psutil.Process:
+    """The process of the only run that is under way."""
+    found = [p for p in site.flow_processes() if "prefect" in " ".join(p.cmdline())]
+    assert found
+    return found[0]
+
+
+def assert_undisturbed(root: Path, undisturbed: Path) -> None:
+    assert slots(root)[SLOT] == slots(undisturbed)[SLOT]
+    assert not list(root.glob(".staging/embeddings/*"))
+
+
+@pytest.fixture(scope="module")
+def lost(
+    site: Site, undisturbed: Path, tmp_path_factory: pytest.TempPathFactory, copy_without: Callable
+) -> tuple[str, Path]:
+    """A run whose process and worker were both killed in the middle; another worker stands by."""
+    root = copy_without(tmp_path_factory.mktemp("lost") / "store")
+    run = start_embedding(site, root)
+    family = site.flow_processes()
+    site.kill(site.worker)
+    for process in family:
+        process.kill()
+    site.start_worker()
+    return run, root
+
+
+def test_a_run_without_process_and_worker_publishes_nothing(site, lost):
+    run, root = lost
+
+    assert site.run(run)["state_type"] == "RUNNING"
+    assert shards(root) and not whole(root)
+    assert SLOT not in slots(root)
+
+
+def test_a_killed_flow_process_is_crashed_at_once_and_retry_goes_on(site, corpus_store, undisturbed):
+    run = start_embedding(site, corpus_store)
+    finished = shards(corpus_store)
+    flow_process(site).kill()
+
+    crashed = site.ended(run, 60)
+    assert crashed["state_type"] == "CRASHED"
+    assert SLOT not in slots(corpus_store)
+
+    site.retry(run)
+    site.completed(run)
+    assert site.tasks(run)["bm25/abstract"] == "Cached"
+    assert manifest(corpus_store, SLOT)["shards_resumed"] >= finished
+    assert_undisturbed(corpus_store, undisturbed)
+
+
+def test_a_killed_worker_is_replaced_and_its_run_ends(site, corpus_store, undisturbed):
+    run = start_embedding(site, corpus_store)
+    site.kill(site.worker)
+    site.start_worker()
+
+    site.brought_to_its_end(run)
+    assert manifest(corpus_store, SLOT)["shards_resumed"] >= (site.run(run)["run_count"] > 1)
+    assert_undisturbed(corpus_store, undisturbed)
+
+
+def test_a_killed_server_is_started_again_and_the_run_ends(site, corpus_store, undisturbed):
+    run = start_embedding(site, corpus_store)
+    site.kill(site.server)
+    time.sleep(2)
+    site.start_server()
+
+    site.brought_to_its_end(run)
+    assert_undisturbed(corpus_store, undisturbed)
+
+
+def test_a_cancelled_run_leaves_no_process(site, corpus_store, undisturbed):
+    run = start_embedding(site, corpus_store)
+    family = site.flow_processes()
+    site.post(f"/flow_runs/{run}/set_state", {"state": {"type": "CANCELLING", "name": "Cancelling"}})
+
+    assert site.ended(run, 90)["state_type"] == "CANCELLED"
+    assert not psutil.wait_procs(family, timeout=30)[1]
+    assert not whole(corpus_store)
+    assert shards(corpus_store)
+
+    site.completed(site.start("build-index", parameters(corpus_store)))
+    assert manifest(corpus_store, SLOT)["shards_resumed"] >= 1
+    assert_undisturbed(corpus_store, undisturbed)
+
+
+def test_two_runs_at_once_execute_a_stage_once(site, corpus_store, undisturbed):
+    runs = [site.start("build-index", parameters(corpus_store)) for _ in range(2)]
+
+    for run in runs:
+        site.completed(run, 240)
+    assert sorted(site.tasks(run)[SLOT] for run in runs) == ["Cached", "Completed"]
+    assert_undisturbed(corpus_store, undisturbed)
+
+
+def test_a_broken_release_file_fails_its_stage_and_rerunning_that_stage_mends_the_edition(site, undisturbed, tmp_path):
+    releases, root = tmp_path / "releases", tmp_path / "store"
+    shutil.copytree(site.folder / "releases", releases)
+    victim = sorted((releases / RELEASE / "citations").iterdir())[-1]
+    content = victim.read_bytes()
+    victim.write_bytes(content[: len(content) // 2])
+    machine = {"root": str(root), "releases": str(releases), "workers": 1}
+
+    run = site.start("build-corpus", {"release": RELEASE, "settings": CORPUS, "machine": machine})
+    failed = site.ended(run)
+    assert failed["state_type"] == "FAILED"
+    for part in ("citation_records", victim.name):
+        assert part in failed["state"]["message"]
+    states = site.tasks(run)
+    assert states["paper_records"] == "Completed" and states["citation_records"] == "Failed"
+    event = wait_for("the event of the failure", lambda: failures(site), 30)
+    assert "citation_records" in event[0]["resource"]["prefect.resource.name"]
+
+    victim.write_bytes(content)
+    again = site.start("rerun-stage", {"edition": RELEASE, "stage": "citation_records", "machine": machine})
+    site.completed(again)
+    states = site.tasks(again)
+    assert states["citation_records"] == "Completed"
+    assert {"references", "topics", "statistics"} <= {name for name, state in states.items() if state == "Completed"}
+    whole_edition = slots(undisturbed)
+    assert slots(root).items() <= whole_edition.items()
+    assert "topics" in slots(root)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
+def test_a_full_disk_is_told_and_once_there_is_room_the_same_command_goes_on(site, undisturbed, tmp_path):
+    disk, build = tmp_path / "disk", ("build", "--buckets", "8", "--workers", "1")
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", disk], check=True)
+    try:
+        full = site.arena(*build, root=disk / "store", check=False)
+        assert full.returncode == 1
+        assert "no space left" in full.stderr and "finished shards are kept" in full.stderr
+        subprocess.run(["mount", "-o", "remount,size=100m", disk], check=True)
+        site.arena(*build, root=disk / "store")
+        assert slots(disk / "store").items() <= slots(undisturbed).items()
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def failures(site: Site) -> list[dict]:
+    found = site.post("/events/filter", {"filter": {"event": {"name": ["arena.stage.failed"]}}})
+    return found["events"]
+
+
+def test_a_deleted_dataset_is_built_again_by_name_and_nothing_else_is(site, undisturbed, tmp_path):
+    root = shutil.copytree(undisturbed, tmp_path / "store")
+    gone = slots(root)["papers"]
+    shutil.rmtree(root / "papers" / gone["key"])
+
+    machine = {"root": str(root), "workers": 1}
+    run = site.start("rerun-stage", {"edition": RELEASE, "stage": "papers", "machine": machine})
+    site.completed(run)
+    states = site.tasks(run)
+    assert {name for name, state in states.items() if state == "Completed"} == {"papers"}
+    assert {"paper_records", "documents", "topics"} <= {name for name, state in states.items() if state == "Cached"}
+    assert slots(root)["papers"] == gone
+
+
+def test_a_lost_run_is_found_out_and_retry_goes_on(site, lost, undisturbed):
+    run, root = lost
+
+    assert wait_for("the lost run is Crashed", lambda: site.run(run)["state_type"] == "CRASHED", 180)
+    assert "no sign of life" in site.run(run)["state"]["message"]
+    site.retry(run)
+    site.completed(run)
+    assert manifest(root, SLOT)["shards_resumed"] >= 1
+    assert_undisturbed(root, undisturbed)
+
+
+def test_a_stopped_worker_waits_for_no_one(site):
+    site.worker.send_signal(signal.SIGTERM)
+
+    assert site.worker.wait(60) is not None
+    site.start_worker()
