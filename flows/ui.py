@@ -23,6 +23,7 @@ def serve_ui(folder: Path, port: int, papers: int) -> None:
     write_release(folder / "releases", SyntheticSettings(papers=papers))
     os.environ |= {"ARENA_ROOT": str(folder / "store"), "ARENA_RELEASES": str(folder / "releases")}
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    os.environ.pop("PREFECT_API_URL", None)  # never another server: what is set up here is for trying
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with ExitStack() as running:
         url = running.enter_context(prefect_api(folder / "prefect", port))
@@ -30,7 +31,9 @@ def serve_ui(folder: Path, port: int, papers: int) -> None:
         for pool in ("cpu", "gpu"):
             running.enter_context(worker(pool, folder / "prefect" / f"worker-{pool}.log"))
         show_text(f"Prefect: {url.removesuffix('/api')} (Ctrl-C ends it)")
-        show_text("Deployments, build-corpus, Quick run; then build-index, discovery, selection.")
+        show_text(
+            "Deployments, weekly, Quick run: all of a week; or build-corpus, then build-index, discovery, selection."
+        )
         try:
             signal.pause()
         except KeyboardInterrupt:
@@ -38,14 +41,15 @@ def serve_ui(folder: Path, port: int, papers: int) -> None:
 
 
 def _set_up() -> None:
-    """The catalogue, with the demo's encoder prefilled."""
+    """The catalogue, prefilled so that nothing needs a network: the demo's encoder, releases from the folder."""
     from prefect.client.orchestration import get_client
 
     from flows.catalogue import CATALOGUE
     from flows.deploy import deploy
 
-    small = {"settings": {"encoder": ENCODER.model_dump()}}
-    jobs = [job.model_copy(update={"parameters": small}) if job.name == "build-index" else job for job in CATALOGUE]
+    index = {"encoder": ENCODER.model_dump()}
+    offline = {"build-index": {"settings": index}, "weekly": {"settings": {"source": "mirror", "index": index}}}
+    jobs = [job.model_copy(update={"parameters": offline.get(job.name, job.parameters)}) for job in CATALOGUE]
     with get_client(sync_client=True) as client:
         deploy(client, jobs=jobs)
 
