@@ -14,8 +14,8 @@ from schemas.errors import UsageError
 from schemas.manifest import EditionManifest, Manifest, Ref
 from tasks.store.editions import Editions
 from tasks.store.recipes import PlannedStage, Recipes
+from tasks.store.shard import MARKERS
 from tasks.store.store import Request, Store
-from tasks.store.workspace import MARKERS
 
 State = Literal["built", "running", "unfinished", "waiting", "missing", "damaged", "outdated"]
 """built: whole and up to date. running: a process is at it. unfinished: a run failed or was killed; finished shards are

@@ -14,8 +14,9 @@ from schemas.settings import CorpusRule, Settings
 from schemas.tables.documents import DOCUMENTS
 from tasks.corpus.engine import Budget, budget_of, connect, tables
 from tasks.store.parquet import write_table
+from tasks.store.shard import Shard
 from tasks.store.stage import stage
-from tasks.store.workspace import Shard, Workspace
+from tasks.store.workspace import Workspace
 
 
 class Rule(NamedTuple):

@@ -35,8 +35,9 @@ from tasks.llm.blocking import BlockingDoor
 from tasks.llm.images import read_image
 from tasks.llm.questions import Question, ask_by_batch
 from tasks.store.parquet import write_table
+from tasks.store.shard import Shard
 from tasks.store.stage import stage
-from tasks.store.workspace import Shard, Workspace
+from tasks.store.workspace import Workspace
 
 STAGE = "extracted_mindmaps"
 FAILED = ("failed", "refused", "triage_failed")

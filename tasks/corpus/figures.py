@@ -25,8 +25,9 @@ from tasks.figures.source import FigureSource, Listed
 from tasks.llm.images import MAX_BYTES
 from tasks.store.dataset import Dataset
 from tasks.store.parquet import TableWriter, write_table
+from tasks.store.shard import Shard
 from tasks.store.stage import stage
-from tasks.store.workspace import Shard, Workspace
+from tasks.store.workspace import Workspace
 
 ROW_GROUP = 16
 """Figures of a row group: pictures are large, and are read a few at a time."""

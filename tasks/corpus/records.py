@@ -38,8 +38,9 @@ from tasks.corpus.updates import apply_diffs
 from tasks.release.lines import read_lines
 from tasks.store.dataset import MAIN
 from tasks.store.parquet import TableWriter
+from tasks.store.shard import Shard
 from tasks.store.stage import stage
-from tasks.store.workspace import Shard, Workspace
+from tasks.store.workspace import Workspace
 
 
 class RecordSettings(Settings):

@@ -21,8 +21,9 @@ from schemas.tables.dropped_references import DROPPED_REFERENCES
 from tasks.corpus.engine import budget_of, connect
 from tasks.corpus.plots import draw_complexity, draw_coverage, draw_fields, fit_complexity
 from tasks.store.dataset import Dataset
+from tasks.store.shard import Shard
 from tasks.store.stage import stage
-from tasks.store.workspace import Shard, Workspace
+from tasks.store.workspace import Workspace
 
 TOP = 5
 """Fields of study that the paper shows."""

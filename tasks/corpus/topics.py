@@ -18,8 +18,9 @@ from schemas.tables.topics import TOPICS
 from tasks.corpus.dates import horizon_of
 from tasks.corpus.engine import budget_of, connect, tables
 from tasks.store.parquet import write_table
+from tasks.store.shard import Shard
 from tasks.store.stage import stage
-from tasks.store.workspace import Shard, Workspace
+from tasks.store.workspace import Workspace
 
 SURVEYS = """
     SELECT p.corpus_id AS topic_id, p.title, p.date, p.date_precision, p.fields_of_study, p.reference_count

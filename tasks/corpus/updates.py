@@ -42,7 +42,8 @@ from tasks.release.diffs import DELETES
 from tasks.release.lines import parse_line, read_lines
 from tasks.store.dataset import MAIN, Dataset
 from tasks.store.parquet import TableWriter
-from tasks.store.workspace import Shard, Workspace
+from tasks.store.shard import Shard
+from tasks.store.workspace import Workspace
 
 Cause = Literal["deleted", "unusable", "replaced"]
 Keys = NDArray[np.int64]

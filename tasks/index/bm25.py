@@ -20,8 +20,9 @@ from tasks.index.analysis import NAME, analyzer
 from tasks.index.fields import Bucket, FieldText, field_buckets, field_texts
 from tasks.index.ranked import Ranked, first_in_order
 from tasks.store.dataset import Dataset
+from tasks.store.shard import Shard
 from tasks.store.stage import stage
-from tasks.store.workspace import Shard, Workspace
+from tasks.store.workspace import Workspace
 
 FOLDER = "index"
 BODY = "body"

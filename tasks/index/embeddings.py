@@ -27,8 +27,9 @@ from tasks.index.encoder import Device, Encoder
 from tasks.index.fields import Bucket, FieldText, field_buckets, field_texts
 from tasks.store.dataset import Dataset
 from tasks.store.parquet import TableWriter
+from tasks.store.shard import Shard
 from tasks.store.stage import stage
-from tasks.store.workspace import Progress, Shard, Workspace
+from tasks.store.workspace import Progress, Workspace
 
 DESCRIPTION = "encoder.json"
 CHUNK = 4096

@@ -15,8 +15,9 @@ from pydantic import Field
 from schemas.settings import Settings
 from schemas.tables.paperqa_papers import PAPERQA_CHUNKS
 from tasks.store.parquet import write_table
+from tasks.store.shard import Shard
 from tasks.store.stage import stage
-from tasks.store.workspace import Shard, Workspace
+from tasks.store.workspace import Workspace
 
 Row = dict[str, Any]
 

@@ -17,7 +17,6 @@ from schemas.errors import (
     MissingDependency,
     ModelError,
     OverBudget,
-    StageFailed,
     StoreError,
     TransientError,
     UsageError,
@@ -36,8 +35,9 @@ from tasks.paperqa.library import PaperLibrary
 from tasks.paperqa.system import Answered, Kit, Limits, Protocol, System, find_paperqa_baseline
 from tasks.store.dataset import Dataset
 from tasks.store.parquet import write_table
-from tasks.store.stage import stage
-from tasks.store.workspace import Shard, Workspace, fsync_path
+from tasks.store.shard import Shard, fsync_path, in_shards
+from tasks.store.stage import require_version, stage
+from tasks.store.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
@@ -96,16 +96,9 @@ def paperqa_run(work: Workspace[PaperQaSettings]) -> None:
     """
     settings = work.settings
     found = find_paperqa_baseline(settings.baseline)
-    if found.version != settings.baseline_version:
-        raise StageFailed(
-            f"stage paperqa_run: system {settings.baseline} has version {found.version}, the settings say "
-            f"{settings.baseline_version}; plan the run again with the installed version"
-        )
+    require_version(f"stage paperqa_run: system {settings.baseline}", found.version, settings.baseline_version)
     questions = read_questions(work.dataset("questions"), settings.limit_questions)
-    shards = {
-        f"{number:05d}": questions[start : start + SHARD_QUESTIONS]
-        for number, start in enumerate(range(0, max(len(questions), 1), SHARD_QUESTIONS))
-    }
+    shards = in_shards(questions, SHARD_QUESTIONS, least=1)
     if work.finished() >= set(shards):
         return
     done = work.scratch / "answered"

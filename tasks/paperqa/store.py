@@ -30,8 +30,9 @@ from schemas.tables.paperqa_questions import PAPERQA_ANNOTATIONS, PAPERQA_QUESTI
 from tasks.paperqa.files import paths
 from tasks.paperqa.questions import load_questions, read_metadata_file
 from tasks.store.parquet import write_table
+from tasks.store.shard import Shard
 from tasks.store.stage import stage
-from tasks.store.workspace import Shard, Workspace
+from tasks.store.workspace import Workspace
 
 Row = dict[str, Any]
 

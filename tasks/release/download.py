@@ -25,7 +25,7 @@ from tasks.release.filtering import RecordFilter
 from tasks.release.integrity import check_gzip
 from tasks.release.pace import Busy, Throttle, persist, retry_after_s
 from tasks.release.targets import Links, Tally, Target
-from tasks.store.workspace import fsync_path
+from tasks.store.shard import fsync_path
 
 log = logging.getLogger(__name__)
 

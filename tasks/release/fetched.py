@@ -7,7 +7,7 @@ from pathlib import Path
 
 from schemas.errors import ReleaseError
 from schemas.fetching import FetchManifest
-from tasks.store.workspace import fsync_path
+from tasks.store.shard import fsync_path
 
 MANIFEST = "manifest.json"
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from schemas.errors import ReleaseError
 from schemas.fetching import FileState
 from tasks.release.filenames import link_path
-from tasks.store.workspace import fsync_path
+from tasks.store.shard import fsync_path
 
 
 class Withdrawn(ReleaseError):

@@ -16,8 +16,9 @@ from tasks.reports.blocks import FigureBlock, Report, Section
 from tasks.reports.render import to_csv, to_html, to_json, to_markdown
 from tasks.reports.source import ReportSource
 from tasks.store.dataset import Dataset
+from tasks.store.shard import Shard
 from tasks.store.stage import stage
-from tasks.store.workspace import Shard, Workspace
+from tasks.store.workspace import Workspace
 
 ORDER = ("retrieval", "organization", "corpus", "lineage")
 """Sections that come first, in this order; others follow by name."""
@@ -80,9 +81,9 @@ def _warnings(source: ReportSource) -> Iterator[str]:
             f"Where a name says {STAND_IN}, a program answered by rule in place of a language model: such figures show "
             "that everything works, and nothing about language models."
         )
-    for name in ("surveys", "extracted_mindmaps"):
-        if any(_asked(dataset) == STAND_IN for dataset in source.of_stage(name)):
-            yield f"The {STAND_IN} played the model of stage {name}: this edition is a rehearsal."
+    stages = ("surveys", "extracted_mindmaps")
+    if played := [name for name in stages if any(_asked(d) == STAND_IN for d in source.of_stage(name))]:
+        yield f"The {STAND_IN} chose or read for {' and '.join(played)}: this edition is a rehearsal."
     limits = {p for tag in source.tags if (p := source.datasets[f"run:{tag}"].manifest.parameters["limit_topics"])}
     for limit in sorted(limits):
         yield f"Some runs are limited to the first {limit} topics: figures are for development only."

@@ -25,8 +25,9 @@ from tasks.paperqa.evaluators import score_answer
 from tasks.paperqa.judge import DoorJudge
 from tasks.stats.intervals import RESAMPLES, bootstrap_intervals
 from tasks.store.parquet import write_table
+from tasks.store.shard import Shard, in_shards
 from tasks.store.stage import stage
-from tasks.store.workspace import Shard, Workspace
+from tasks.store.workspace import Workspace
 
 Row = dict[str, Any]
 
@@ -66,17 +67,16 @@ def paperqa_scores(work: Workspace[AnswerScoreSettings]) -> None:
     """
     answers = _paired(work)
     tag: str = work.dataset("run").manifest.parameters["tag"]
-    names = [f"{number:05d}" for number in range(max(1, -(-len(answers) // SHARD_ANSWERS)))]
+    shards = in_shards(answers, SHARD_ANSWERS, least=1)
     judge = work.settings.judge
-    if not work.finished() >= set(names):
+    if not work.finished() >= set(shards):
         with open_door(work.llm, judge) if judge else nullcontext() as door:
-            for shard in work.pending(names):
-                start = int(shard.name) * SHARD_ANSWERS
+            for shard in work.pending(list(shards)):
                 with shard:
-                    _score_shard(shard, answers[start : start + SHARD_ANSWERS], tag, door, work)
+                    _score_shard(shard, shards[shard.name], tag, door, work)
     for shard in work.pending(["means"]):
         with shard:
-            rows = [row for name in names for row in pq.read_table(work.folder / f"part-{name}.parquet").to_pylist()]
+            rows = [row for name in shards for row in pq.read_table(work.folder / f"part-{name}.parquet").to_pylist()]
             summaries = summarise(rows, {answer.uuid: answer for answer in answers}, work.settings)
             table = pa.Table.from_pylist([{"tag": tag, **row} for row in summaries], PAPERQA_SUMMARIES.arrow)
             write_table(shard.file("summaries-00000.parquet"), PAPERQA_SUMMARIES, table)

@@ -18,8 +18,9 @@ from tasks.stats.agreement import krippendorff_alpha, weighted_kappa
 from tasks.stats.judgment_sheets import PaperOf, read_labels
 from tasks.store.dataset import Dataset
 from tasks.store.parquet import write_table
+from tasks.store.shard import Shard
 from tasks.store.stage import stage
-from tasks.store.workspace import Shard, Workspace
+from tasks.store.workspace import Workspace
 
 JUDGMENTS = "judgments:"
 """Inputs with judgments are named by this and the judge's tag."""

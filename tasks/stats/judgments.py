@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from schemas.errors import OverBudget, StageFailed
+from schemas.errors import OverBudget
 from schemas.llm import Estimate, LlmAccess
 from schemas.search import JudgeSettings
 from schemas.table import Table
@@ -23,8 +23,9 @@ from tasks.stats.search_pool import Pool, Pooled, build_pool
 from tasks.stats.search_queries import read_queries
 from tasks.store.dataset import Dataset
 from tasks.store.parquet import write_table
-from tasks.store.stage import stage
-from tasks.store.workspace import Shard, Workspace
+from tasks.store.shard import Shard, in_shards
+from tasks.store.stage import require_version, stage
+from tasks.store.workspace import Workspace
 
 SHARD_PAPERS = 256
 """Papers of a shard."""
@@ -64,7 +65,7 @@ def judge(work: Workspace[JudgeSettings]) -> None:
     texts = {query.query_key: query.text for query in read_queries(work.dataset("queries"))}
     pool = pool_of(settings, {tag: work.dataset(RESULTS + tag) for tag in settings.engines})
     order = shuffled(pool.papers, settings.seed)
-    shards = {f"{at // SHARD_PAPERS:05d}": order[at : at + SHARD_PAPERS] for at in range(0, len(order), SHARD_PAPERS)}
+    shards = in_shards(order, SHARD_PAPERS)
     if "pool" not in work.finished():
         with Shard(work.folder, "pool") as shard:
             _write(shard, "pool", SEARCH_POOL, [place._asdict() for place in pool.places])
@@ -85,11 +86,7 @@ def registered_judge(settings: JudgeSettings) -> Judge:
         StageFailed: It has another version.
     """
     judge = find_judge(settings.judge)
-    if judge.version != settings.judge_version:
-        raise StageFailed(
-            f"stage judge: judge {judge.name} has version {judge.version}, the settings say "
-            f"{settings.judge_version}; plan the judging again with the installed version"
-        )
+    require_version(f"stage judge: judge {judge.name}", judge.version, settings.judge_version)
     return judge
 
 

@@ -32,8 +32,9 @@ from tasks.stats.systems import NOTE_LENGTH
 from tasks.stats.topics import evaluated_topics, read_qrels
 from tasks.store.dataset import Dataset
 from tasks.store.parquet import write_table
-from tasks.store.stage import stage
-from tasks.store.workspace import Shard, Workspace
+from tasks.store.shard import Shard, in_shards
+from tasks.store.stage import require_version, stage
+from tasks.store.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
@@ -121,28 +122,21 @@ def organize(work: Workspace[OrganizeSettings]) -> None:
     maps = pl.read_parquet(work.dataset("mindmaps").files()).sort("topic_id")
     topics = topics.join(maps, on="topic_id", how="semi").sort("topic_id")
     asked = [Topic(*row) for row in topics.select("topic_id", "title", "horizon").iter_rows()]
-    groups = {
-        f"{start // SHARD_TOPICS:05d}": asked[start : start + SHARD_TOPICS]
-        for start in range(0, len(asked), SHARD_TOPICS)
-    }
+    groups = in_shards(asked, SHARD_TOPICS, least=1)
     inputs = _open(work, made_by, asked, maps)
     with (
         threadpool_limits(1, user_api="blas"),  # many small products: threads only get in each other's way
         open_door(work.llm, settings.model) if settings.model else nullcontext() as door,
     ):
-        for shard in work.pending(list(groups) or ["00000"]):
+        for shard in work.pending(list(groups)):
             with shard:
-                _write_group(shard, groups.get(shard.name, []), inputs, door, work.llm)
+                _write_group(shard, groups[shard.name], inputs, door, work.llm)
 
 
 def _builder(work: Workspace[OrganizeSettings]) -> Builder:
     settings = work.settings
     found = find_builder(settings.builder)
-    if found.version != settings.builder_version:
-        raise StageFailed(
-            f"stage organize: builder {found.name} has version {found.version}, the settings say "
-            f"{settings.builder_version}; plan it again with the installed version"
-        )
+    require_version(f"stage organize: builder {found.name}", found.version, settings.builder_version)
     if (found.asks is None) != (settings.model is None):
         needs = "asks a model; name one" if found.asks else "asks no model; name none"
         raise UsageError(f"builder {found.name} {needs}")

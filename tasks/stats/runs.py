@@ -26,8 +26,9 @@ from tasks.stats.systems import Answer, SystemSettings, answer_topic
 from tasks.stats.topics import evaluated_topics, read_qrels
 from tasks.store.dataset import Dataset
 from tasks.store.parquet import write_table
-from tasks.store.stage import stage
-from tasks.store.workspace import Shard, Workspace
+from tasks.store.shard import Shard, in_shards
+from tasks.store.stage import require_version, stage
+from tasks.store.workspace import Workspace
 
 __all__ = ["SystemSettings", "run"]
 
@@ -77,8 +78,8 @@ def run(work: Workspace[SystemSettings]) -> None:
     topics = [Topic(*row) for row in rows.select("topic_id", "title", "horizon").iter_rows()]
     relevant = read_qrels(work.dataset("topics")) if settings.references == "oracle" else None
     groups = {
-        f"{number:05d}": _Group(tuple(topics[start : start + SHARD_TOPICS]), settings, folders, relevant)
-        for number, start in enumerate(range(0, max(len(topics), 1), SHARD_TOPICS))
+        name: _Group(tuple(of_shard), settings, folders, relevant)
+        for name, of_shard in in_shards(topics, SHARD_TOPICS, least=1).items()
     }
     if "embeddings" not in work.inputs and settings.model is None:
         work.map_shards(_answer_group, groups)
@@ -97,11 +98,7 @@ def _system(settings: SystemSettings) -> System:
     if (baseline.asks is None) != (settings.model is None):
         needs = "asks a model; name one" if baseline.asks else "asks no model; name none"
         raise UsageError(f"baseline {settings.baseline} {needs}")
-    if baseline.version != settings.baseline_version:
-        raise StageFailed(
-            f"stage run: baseline {settings.baseline} has version {baseline.version}, the settings say "
-            f"{settings.baseline_version}; plan the run again with the installed version"
-        )
+    require_version(f"stage run: baseline {settings.baseline}", baseline.version, settings.baseline_version)
     return baseline.system
 
 

@@ -24,8 +24,9 @@ from tasks.stats.search_queries import read_queries
 from tasks.stats.systems import NOTE_LENGTH
 from tasks.store.dataset import Dataset
 from tasks.store.parquet import write_table
-from tasks.store.stage import Stage, stage
-from tasks.store.workspace import Shard, Workspace
+from tasks.store.shard import Shard, in_shards
+from tasks.store.stage import Stage, require_version, stage
+from tasks.store.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
@@ -71,16 +72,9 @@ def with_web(access: WebAccess) -> Stage[EngineSettings]:
 def _search(work: Workspace[EngineSettings], access: WebAccess) -> None:
     settings = work.settings
     registered = find_engine(settings.engine)
-    if registered.version != settings.engine_version:
-        raise StageFailed(
-            f"stage search_results: engine {registered.name} has version {registered.version}, the settings say "
-            f"{settings.engine_version}; plan the search again with the installed version"
-        )
+    require_version(f"stage search_results: engine {registered.name}", registered.version, settings.engine_version)
     queries = read_queries(work.dataset("queries"), settings.limit_queries)
-    shards = {
-        f"{number:05d}": queries[start : start + SHARD_QUERIES]
-        for number, start in enumerate(range(0, len(queries), SHARD_QUERIES))
-    }
+    shards = in_shards(queries, SHARD_QUERIES)
     if work.finished() >= set(shards):
         return
     desk = _Desk(work, access, registered)

@@ -24,8 +24,9 @@ from tasks.stats.judgments import RESULTS
 from tasks.stats.search_queries import read_queries
 from tasks.store.dataset import Dataset
 from tasks.store.parquet import write_table
+from tasks.store.shard import Shard
 from tasks.store.stage import stage
-from tasks.store.workspace import Shard, Workspace
+from tasks.store.workspace import Workspace
 
 SIGNIFICANT = 0.05
 COMPARED = ("mean", "ndcg", "high")

@@ -36,8 +36,9 @@ from tasks.stats.labels import LABEL_ENCODER, LabelVectors
 from tasks.stats.systems import NOTE_LENGTH
 from tasks.store.dataset import Dataset
 from tasks.store.parquet import write_table
+from tasks.store.shard import Shard, in_shards
 from tasks.store.stage import stage
-from tasks.store.workspace import Shard, Workspace
+from tasks.store.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +107,7 @@ def tree_scores(work: Workspace[TreeScoreSettings]) -> None:
     settings, trees = work.settings, work.dataset("trees")
     tag: str = trees.manifest.parameters["tag"]
     pairs = _pairs(trees, work.dataset("mindmaps"))
-    groups = {f"{at // SHARD_TOPICS:05d}": pairs[at : at + SHARD_TOPICS] for at in range(0, len(pairs), SHARD_TOPICS)}
+    groups = in_shards(pairs, SHARD_TOPICS)
     scorer: TreeScorer | None = None
     for shard in work.pending([*groups, "summaries"]):
         with shard:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from schemas.errors import StageFailed
 from schemas.identifiers import StageName
 from schemas.settings import Settings
 from tasks.store.workspace import Workspace
@@ -33,6 +34,23 @@ class Stage(Generic[P]):
 
 
 AnyStage = Stage[Any]
+
+
+def require_version(what: str, installed: int, planned: int) -> None:
+    """Refuses a registered system, engine, judge ... that is not the one that was planned with.
+
+    Args:
+        what: Begins the message: `stage run: baseline title`.
+        installed: Its version.
+        planned: The version in the settings.
+
+    Raises:
+        StageFailed: It has another version.
+    """
+    if installed != planned:
+        raise StageFailed(
+            f"{what} has version {installed}, the settings say {planned}; plan it again with the installed version"
+        )
 
 
 def stage(name: StageName, *, version: int, settings: type[P]) -> Callable[[Callable[[Workspace[P]], None]], Stage[P]]:

@@ -25,10 +25,11 @@ from schemas.manifest import STORE_FORMAT, FileEntry, Fingerprint, Manifest, Ref
 from schemas.release import ReleaseDataset
 from schemas.settings import Resources, Settings
 from tasks.store.dataset import Dataset, describe_file
+from tasks.store.shard import MARKERS, SCRATCH, fsync_path
 from tasks.store.shard_runner import LOCAL, ShardRunner
 from tasks.store.stage import AnyStage
 from tasks.store.storage_check import check_storage
-from tasks.store.workspace import MARKERS, SCRATCH, Progress, Workspace, fsync_path
+from tasks.store.workspace import Progress, Workspace
 
 log = logging.getLogger(__name__)
 

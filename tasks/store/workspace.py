@@ -1,24 +1,22 @@
 """Where a stage works: an unpublished folder whose finished shards survive a kill.
 
-What belongs here: shards and their markers. What does not: where they run (`shard_runner`), publishing (`store`).
+What belongs here: which shards are finished, taken over or left. What does not: a shard (`shard`), where shards run
+(`shard_runner`), publishing (`store`).
 """
 
 import hashlib
 import json
 import logging
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from types import MappingProxyType, TracebackType
-from typing import Generic, NamedTuple, Self, TypeVar
-
-from pydantic import BaseModel, ConfigDict
+from types import MappingProxyType
+from typing import Generic, NamedTuple, TypeVar
 
 from schemas.errors import StageFailed, StoreError
 from schemas.identifiers import Digest
@@ -26,14 +24,12 @@ from schemas.llm import LlmAccess
 from schemas.manifest import Counts, FileEntry, ShardEntry
 from schemas.release import ReleaseDataset
 from schemas.settings import Resources, Settings
-from tasks.store.dataset import Dataset, describe_file
+from tasks.store.dataset import Dataset
+from tasks.store.shard import MARKERS, SCRATCH, SHARED, Marker, Shard
 from tasks.store.shard_runner import LOCAL, ShardRunner
 
 log = logging.getLogger(__name__)
 
-MARKERS = ".shards"
-SCRATCH = ".scratch"
-SHARED = "shared"
 SEEN_WITHIN = 90.0
 """Seconds within which a file of another machine appears here; NFS caches directories for up to 60."""
 
@@ -53,93 +49,6 @@ class Progress(NamedTuple):
     done: int
     total: int
     note: str = ""
-
-
-def fsync_path(path: Path) -> None:
-    """Forces a file's or folder's bytes to disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-class _Marker(BaseModel):
-    """Written when a shard is finished: its files, counts, key, and whether it was taken over."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    files: list[FileEntry]
-    counts: Counts
-    key: Digest | None
-    taken: bool
-
-
-@dataclass
-class Shard:
-    """One resumable part of a stage: the files it writes appear together, with their counts, or not at all.
-
-    Use as a context manager; files asked for by `file()` get their names on a clean exit only.
-    """
-
-    folder: Path
-    name: str
-    key: Digest | None = None
-    counts: Counts = field(default_factory=Counts)
-    taken: bool = False
-    _files: list[str] = field(default_factory=list[str])
-    _described: dict[str, FileEntry] = field(default_factory=dict[str, FileEntry])
-
-    def file(self, name: str) -> Path:
-        """Where to write the file that will be published as `name` (relative to the dataset)."""
-        self._files.append(name)
-        path = self._temporary(name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return path
-
-    def scratch(self, name: str) -> Path:
-        """Where to write a file that later shards read as `workspace.scratch / name`; it is kept but not published."""
-        return self.file(f"{SCRATCH}/{SHARED}/{name}")
-
-    def take(self, folder: Path, entry: FileEntry) -> None:
-        """Publishes a file of the dataset in `folder` here too, unread: a hard link, or a copy where there are none."""
-        path = self.file(entry.path)
-        try:
-            path.hardlink_to(folder / entry.path)
-        except FileNotFoundError:
-            raise
-        except OSError:
-            shutil.copyfile(folder / entry.path, path)
-        self._described[entry.path] = entry
-
-    def _temporary(self, name: str) -> Path:
-        return self.folder / SCRATCH / f"{self.name}.{os.getpid()}" / name
-
-    def __enter__(self) -> Self:
-        shutil.rmtree(self._temporary(""), ignore_errors=True)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self._commit()
-        shutil.rmtree(self._temporary(""), ignore_errors=True)
-
-    def _commit(self) -> None:
-        for name in self._files:
-            temporary, final = self._temporary(name), self.folder / name
-            final.parent.mkdir(parents=True, exist_ok=True)
-            fsync_path(temporary)
-            temporary.replace(final)
-        marker = self.folder / MARKERS / f"{self.name}.json"
-        marker.parent.mkdir(exist_ok=True)
-        draft = marker.with_suffix(".tmp")
-        published = [name for name in self._files if not name.startswith(f"{SCRATCH}/")]
-        files = [self._described.get(name) or describe_file(self.folder, name) for name in published]
-        draft.write_text(_Marker(files=files, counts=self.counts, key=self.key, taken=self.taken).model_dump_json())
-        fsync_path(draft)
-        draft.replace(marker)
 
 
 class _Offer(NamedTuple):
@@ -232,9 +141,9 @@ class Workspace(Generic[P]):
         """The finished shards' files."""
         return {file.path: file for marker in self._markers().values() for file in marker.files}
 
-    def _markers(self) -> dict[str, _Marker]:
+    def _markers(self) -> dict[str, Marker]:
         paths = sorted((self.folder / MARKERS).glob("*.json"))
-        return {path.stem: _Marker.model_validate_json(path.read_bytes()) for path in paths}
+        return {path.stem: Marker.model_validate_json(path.read_bytes()) for path in paths}
 
     def pending(
         self,
@@ -348,7 +257,7 @@ class Workspace(Generic[P]):
 
     def _is_seen(self, marker: Path) -> bool:
         try:
-            files = _Marker.model_validate_json(marker.read_bytes()).files
+            files = Marker.model_validate_json(marker.read_bytes()).files
             return all((self.folder / file.path).stat().st_size == file.size for file in files)
         except FileNotFoundError:
             return False

@@ -20,10 +20,11 @@ from schemas.manifest import Ref
 from schemas.settings import CorpusSettings, EncoderSettings, IndexSettings, Resources
 from tasks.release.synthetic import SyntheticSettings, write_release
 from tasks.store import workspace
+from tasks.store.shard import Shard
 from tasks.store.shard_runner import Job
 from tasks.store.stage import Stage, stage
 from tasks.store.store import Request, Store
-from tasks.store.workspace import Shard, Workspace
+from tasks.store.workspace import Workspace
 from tests.flows.conftest import Number
 from tests.store.conftest import Elsewhere
 

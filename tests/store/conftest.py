@@ -10,10 +10,11 @@ import pytest
 from schemas.settings import Settings
 from schemas.tables.qrels import QRELS
 from tasks.store.parquet import write_table
+from tasks.store.shard import Shard
 from tasks.store.shard_runner import Job
 from tasks.store.stage import Stage, stage
 from tasks.store.store import Request, Store
-from tasks.store.workspace import Shard, Workspace
+from tasks.store.workspace import Workspace
 
 
 class Squares(Settings):

@@ -10,9 +10,10 @@ from collections import Counter
 from pathlib import Path
 
 from schemas.settings import Resources
+from tasks.store.shard import Shard
 from tasks.store.stage import Stage, stage
 from tasks.store.store import Request, Store
-from tasks.store.workspace import Shard, Workspace
+from tasks.store.workspace import Workspace
 from tests.store.conftest import Squares, write_square
 
 REPOSITORY = Path(__file__).parents[2]

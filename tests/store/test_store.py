@@ -12,9 +12,10 @@ import pytest
 from schemas.errors import BadInput, StageFailed, StoreError
 from schemas.manifest import Manifest
 from schemas.settings import Resources, Settings
+from tasks.store.shard import Shard
 from tasks.store.stage import Stage, stage
 from tasks.store.store import Request, Store
-from tasks.store.workspace import Progress, Shard, Workspace
+from tasks.store.workspace import Progress, Workspace
 from tests.store.conftest import Squares, request_for, squares, write_square
 
 
