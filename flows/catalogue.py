@@ -90,6 +90,12 @@ CATALOGUE: tuple[Job, ...] = (
         schedule=Schedule(cron="0 6 * * 2", timezone=_HOME),
         limit=1,
     ),
+    Job(
+        name="resync",
+        entrypoint="flows.resync.resync",
+        schedule=Schedule(cron="0 6 3 */3 *", timezone=_HOME),
+        limit=1,
+    ),
     Job(name="build-corpus", entrypoint="flows.build_corpus.build_corpus"),
     Job(name="build-index", entrypoint="flows.build_index.build_index", pool="gpu"),
     Job(name="discovery", entrypoint="flows.discovery.discovery"),

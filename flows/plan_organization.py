@@ -122,7 +122,8 @@ class OrganizationPlan:
         tag = f"{made_by.name}.{source.name}" if source.name else made_by.name
         if "vectors" in made_by.needs and self.encoder:
             tag += "" if source.run else f".{settings.field}"
-            tag += "" if self.encoder.model == EncoderSettings().model else f"+{short_name(self.encoder.model)}"
+            suffix = "" if self.encoder.model == EncoderSettings().model else f"+{short_name(self.encoder.model)}"
+            tag += "" if suffix in tag else suffix
         if model:
             tag += f"+{model.short}"
         return tag if settings.limit_topics is None else f"{tag}-first{settings.limit_topics}"

@@ -3,6 +3,7 @@
 import gzip
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from prefect.client.orchestration import get_client
 
 from flows.machine import Machine
+from flows.resync import resync
 from flows.upstream import Upstream
 from flows.weekly import WeekSettings, weekly
 from schemas.errors import StageFailed
@@ -24,6 +26,7 @@ from tests.index.conftest import save_tiny_model
 from tests.release.s2_server import KEY, S2Server
 
 FIRST, SECOND, THIRD = "2026-01-06", "2026-01-13", "2026-01-27"
+CORPUS = CorpusSettings(corpus="abstract", buckets=4)
 DATASETS = ("papers", "abstracts", "citations", "s2orc_v2")
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
@@ -58,19 +61,26 @@ def offer(server: S2Server, start: str, end: str, updates: list[dict[str, Any]],
     server.diffs[start, end] = dict.fromkeys(DATASETS, nothing) | {"papers": ({"part": pack(updates)}, gone)}
 
 
+def machine_of(folder: Path) -> Machine:
+    return Machine(root=folder / "store", releases=folder / "mirror", workers=1)
+
+
+def upstream_of(server: S2Server, folder: Path) -> Upstream:
+    return Upstream(url=server.url, state=folder / "state", interval_s=0)
+
+
 @pytest.fixture
 def week(tmp_path: Path, server: S2Server, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Runs the flow and returns its final state."""
     monkeypatch.setenv("S2_API_KEY", KEY)
-    machine = Machine(root=tmp_path / "store", releases=tmp_path / "mirror", workers=1)
     settings = WeekSettings(
-        corpus=CorpusSettings(corpus="abstract", buckets=4),
+        corpus=CORPUS,
         index=IndexSettings(encoder=EncoderSettings(model=str(save_tiny_model(tmp_path / "tiny", seed=0)))),
         runs=RunSettings(baselines=("title",), retrievers=("bm25", "dense")),
         fetch=FetchSettings(spare_gib=0),
     )
-    upstream = Upstream(url=server.url, state=tmp_path / "state", interval_s=0)
-    return lambda: weekly(settings, upstream, machine=machine, return_state=True)
+    upstream = upstream_of(server, tmp_path)
+    return lambda: weekly(settings, upstream, machine=machine_of(tmp_path), return_state=True)
 
 
 def test_weeks_follow_each_other_and_nothing_happens_twice(week: Any, server: S2Server, tmp_path: Path) -> None:
@@ -97,6 +107,14 @@ def test_weeks_follow_each_other_and_nothing_happens_twice(week: Any, server: S2
     with get_client(sync_client=True) as client:
         assert f"changes-{THIRD}" in {artifact.key for artifact in client.read_artifacts()}
     assert week().name == "NothingNew"
+
+    compare = partial(resync, settings=CORPUS, fetch=FetchSettings(spare_gib=0), return_state=True)
+    where = {"upstream": upstream_of(server, tmp_path), "machine": machine_of(tmp_path)}
+    assert compare(FIRST, **where).name == "InStep"
+    server.content[THIRD] = server.content[FIRST]
+    state = compare(THIRD, **where)
+    assert state.name == "Diverged"
+    assert "paper_records" in state.message and "citation_records" not in state.message
 
 
 def test_a_refused_week_leaves_the_last_edition_and_the_next_one_is_built(
