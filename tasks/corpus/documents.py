@@ -2,45 +2,51 @@
 
 What belongs here: the corpus rule, the limit for development. What does not: leakage (filtered when searching).
 
-Scale: bucket by bucket, as `papers`; only a limit needs a look at the ids of all papers before.
+Scale: bucket by bucket, some thousand papers in memory at a time; only a limit needs a look at the ids of all papers
+before.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pydantic import Field
 
+from schemas.manifest import Counts
 from schemas.settings import CorpusRule, Settings
 from schemas.tables.documents import DOCUMENTS
-from tasks.corpus.engine import Budget, budget_of, connect, tables
-from tasks.store.parquet import write_table
+from tasks.corpus.engine import budget_of, connect
+from tasks.store.parquet import count_rows, write_table
 from tasks.store.shard import Shard
 from tasks.store.stage import stage
 from tasks.store.workspace import Workspace
 
+ROWS = 16 * 1024
+"""Papers that are in memory at a time."""
+
 
 class Rule(NamedTuple):
-    """Which papers are documents, in SQL, and the name under which the others are counted."""
+    """Which papers are documents, and the name under which the others are counted."""
 
-    condition: str
+    condition: pc.Expression
     dropped: str
 
 
 RULES: dict[CorpusRule, Rule] = {
-    "full_text": Rule("has_full_text", "no_full_text"),
-    "abstract": Rule("title IS NOT NULL AND abstract IS NOT NULL", "no_title_or_abstract"),
+    "full_text": Rule(pc.field("has_full_text"), "no_full_text"),
+    "abstract": Rule(pc.field("title").is_valid() & pc.field("abstract").is_valid(), "no_title_or_abstract"),
 }
 CHOICE = """
-    WITH eligible AS (SELECT corpus_id FROM papers WHERE {condition}),
-    cited AS (FROM eligible SEMI JOIN cited_papers ON corpus_id = cited_id),
+    WITH cited AS (FROM eligible SEMI JOIN cited_papers ON corpus_id = cited_id),
     others AS (FROM eligible ANTI JOIN cited_papers ON corpus_id = cited_id)
     FROM cited UNION ALL (
         FROM others ORDER BY md5(corpus_id::VARCHAR), corpus_id
-        LIMIT greatest(0, {limit} - (SELECT count(*) FROM cited))
+        LIMIT greatest(0, $limit - (SELECT count(*) FROM cited))
     )
-"""
-ROWS = """
-    SELECT corpus_id, title, abstract, date, fields_of_study FROM {source} ORDER BY corpus_id
 """
 
 
@@ -56,8 +62,7 @@ class DocumentSettings(Settings):
 class _Bucket(NamedTuple):
     papers: Path
     chosen: Path | None
-    rule: Rule
-    budget: Budget
+    corpus: CorpusRule
 
 
 @stage("documents", version=1, settings=DocumentSettings)
@@ -71,38 +76,45 @@ def documents(work: Workspace[DocumentSettings]) -> None:
     """
     files = work.dataset("papers").files()
     chosen = _choose(work) if work.settings.limit else None
-    rule = RULES[work.settings.corpus]
-    budget = budget_of(work, connections=min(work.processes, len(files)))
-    buckets = {path.stem: _Bucket(path, chosen, rule, budget) for path in files}
+    buckets = {path.stem: _Bucket(path, chosen, work.settings.corpus) for path in files}
     alone = {} if chosen else {path.stem: [path] for path in files}  # what a limit leaves depends on all papers
     work.map_shards(_select_bucket, buckets, alone)
 
 
 def _choose(work: Workspace[DocumentSettings]) -> Path:
     """Writes the ids that the limit leaves."""
-    path = work.scratch / "chosen.parquet"
+    path = work.scratch / "chosen.npy"
+    papers = (rows for file in work.dataset("papers").files() for rows in _eligible(file, work.settings.corpus))
+    ids = (pa.record_batch({"corpus_id": rows["corpus_id"].combine_chunks()}) for rows in papers)
     with connect(budget_of(work), "choice") as db:
-        work.dataset("papers").relation(db).create_view("papers")
+        db.from_arrow(pa.RecordBatchReader.from_batches(pa.schema([("corpus_id", pa.int64())]), ids)).create("eligible")
         cited = work.dataset("references").relation(db).filter("cited_id IS NOT NULL")
         cited.select("cited_id").distinct().create("cited_papers")
-        condition = RULES[work.settings.corpus].condition
-        db.sql(CHOICE.format(condition=condition, limit=work.settings.limit)).write_parquet(str(path))
+        np.save(path, db.sql(CHOICE, params={"limit": work.settings.limit}).fetchnumpy()["corpus_id"])
     return path
 
 
+def _eligible(papers: Path, corpus: CorpusRule) -> Iterator[pa.Table]:
+    """The documents among a bucket's papers, before any limit."""
+    columns = [*DOCUMENTS.arrow.names, "has_full_text"]
+    with pq.ParquetFile(papers) as file:
+        for batch in file.iter_batches(ROWS, columns=columns):
+            yield pa.Table.from_batches([batch]).filter(RULES[corpus].condition).select(DOCUMENTS.arrow.names)
+
+
 def _select_bucket(shard: Shard, bucket: _Bucket) -> None:
-    with connect(bucket.budget, shard.name) as db:
-        papers = db.read_parquet(str(bucket.papers))
-        eligible = papers.filter(bucket.rule.condition)
-        eligible.create_view("eligible")
-        source = "eligible"
-        if bucket.chosen:
-            db.read_parquet(str(bucket.chosen)).create_view("chosen")
-            source = "eligible SEMI JOIN chosen USING (corpus_id)"
-        rows = tables(db.sql(ROWS.format(source=source)))
-        counts = shard.counts
-        counts.kept = write_table(shard.file(f"{shard.name}.parquet"), DOCUMENTS, rows)
-        counts.read = len(papers)
-        counts.dropped = {bucket.rule.dropped: counts.read - len(eligible)}
-        if bucket.chosen:
-            counts.dropped["limit"] = len(eligible) - counts.kept
+    counts = shard.counts
+    counts.read = count_rows(bucket.papers)
+    rows = _eligible(bucket.papers, bucket.corpus)
+    if bucket.chosen:
+        counts.dropped["limit"] = 0
+        rows = _within_limit(rows, np.load(bucket.chosen), counts)
+    counts.kept = write_table(shard.file(f"{shard.name}.parquet"), DOCUMENTS, rows)
+    counts.dropped[RULES[bucket.corpus].dropped] = counts.read - counts.kept - counts.dropped.get("limit", 0)
+
+
+def _within_limit(eligible: Iterator[pa.Table], chosen: np.ndarray, counts: Counts) -> Iterator[pa.Table]:
+    for rows in eligible:
+        kept = rows.filter(np.isin(rows["corpus_id"].to_numpy(), chosen))
+        counts.dropped["limit"] += rows.num_rows - kept.num_rows
+        yield kept

@@ -28,13 +28,10 @@ class Budget(NamedTuple):
     spill: Path
 
 
-def budget_of(work: Workspace[Any], connections: int = 1) -> Budget:
-    """A fair share of the stage's memory and processors for each of `connections` that are open at a time.
-
-    Never less memory than `LEAST_MEMORY`, of which a join needs a part that it cannot spill.
-    """
-    memory = max(LEAST_MEMORY, work.resources.memory_gib / connections)
-    return Budget(memory, max(1, work.processes // connections), work.scratch / "spill")
+def budget_of(work: Workspace[Any]) -> Budget:
+    """The stage's memory and processors; never less than `LEAST_MEMORY`, of which a join needs a part it cannot spill."""
+    memory = max(LEAST_MEMORY, work.resources.memory_gib)
+    return Budget(memory, max(1, work.processes), work.scratch / "spill")
 
 
 @contextmanager

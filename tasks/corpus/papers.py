@@ -2,17 +2,19 @@
 
 What belongs here: the join. What does not: reading release files (`records`), the rule of dates (`dates`).
 
-Scale: every input is bucketed alike, so a bucket is joined by itself, in a process of its own with a share of the
-memory (DuckDB spills beyond it). 200 M papers in 256 buckets are 0.8 M a bucket, about 1 GB of abstracts; of full texts
-only ids, the parser's abstracts and one integer a paragraph are read.
+Scale: every input is bucketed alike and ascends by id, so a bucket is merged by itself, some thousand papers in
+memory at a time; of full texts only ids, the parser's abstracts and one integer a paragraph are read.
 """
 
+from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-import duckdb
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from schemas.errors import BadInput
@@ -21,54 +23,21 @@ from schemas.settings import Settings
 from schemas.tables.full_texts import FULL_TEXTS
 from schemas.tables.papers import PAPERS
 from tasks.corpus.dates import resolve_date
-from tasks.corpus.engine import Budget, budget_of, connect, tables
 from tasks.store.parquet import write_table
+from tasks.store.shard import Shard
 from tasks.store.stage import stage
-from tasks.store.workspace import Shard, Workspace
+from tasks.store.workspace import Workspace
 
-NOTED = ("date_unparseable", "date_year_disagrees", "abstract_from_parser", "has_full_text")
+ROWS = 16 * 1024
+"""Papers that are in memory at a time."""
 
-JOIN = r"""
-    SELECT
-        r.corpus_id,
-        nullif(trim(r.title, E' \t\r\n'), '') AS title,
-        coalesce(a.abstract, f.abstract) AS abstract,
-        coalesce(len(f.paragraphs) > 0, false) AS has_full_text,
-        d.date,
-        d.precision AS date_precision,
-        r.year,
-        r.venue,
-        r.authors,
-        list_sort(list_distinct(r.fields_of_study)) AS fields_of_study,
-        r.publication_types,
-        r.reference_count,
-        r.citation_count,
-        r.doi,
-        r.arxiv,
-        r.url,
-        d.unparseable AS date_unparseable,
-        d.disagrees AS date_year_disagrees,
-        a.abstract IS NULL AND f.abstract IS NOT NULL AS abstract_from_parser
-    FROM records r
-    JOIN dates d ON r.publication_date IS NOT DISTINCT FROM d.written AND r.year IS NOT DISTINCT FROM d.year
-    LEFT JOIN abstracts a USING (corpus_id)
-    LEFT JOIN full_texts f USING (corpus_id)
-    ORDER BY r.corpus_id
-"""
-
+ABSTRACTS = ["corpus_id", "abstract"]
 SIGNS = ["corpus_id", "abstract", "paragraphs.list.element.section"]
 """What is read of a full text: enough to see whether it has paragraphs."""
 
-DATES = pa.schema(
-    [
-        ("written", pa.string()),
-        ("year", pa.int32()),
-        ("date", pa.date32()),
-        ("precision", pa.string()),
-        ("unparseable", pa.bool_()),
-        ("disagrees", pa.bool_()),
-    ]
-)
+BLANKS = " \t\r\n"
+
+_resolved = lru_cache(maxsize=1 << 16)(resolve_date)
 
 
 class PapersSettings(Settings):
@@ -79,7 +48,6 @@ class _Bucket(NamedTuple):
     records: Path
     abstracts: Path
     full_texts: Path | None
-    budget: Budget
 
     @property
     def files(self) -> list[Path]:
@@ -100,8 +68,7 @@ def papers(work: Workspace[PapersSettings]) -> None:
     records = work.dataset("paper_records").files()
     abstracts = _same_buckets(work, "abstract_records", records)
     texts = _same_buckets(work, "full_texts", records) if "full_texts" in work.inputs else [None] * len(records)
-    budget = budget_of(work, connections=min(work.processes, len(records)))
-    buckets = {r.stem: _Bucket(r, a, t, budget) for r, a, t in zip(records, abstracts, texts, strict=True)}
+    buckets = {r.stem: _Bucket(r, a, t) for r, a, t in zip(records, abstracts, texts, strict=True)}
     work.map_shards(_join_bucket, buckets, {name: bucket.files for name, bucket in buckets.items()})
 
 
@@ -116,48 +83,89 @@ def _same_buckets(work: Workspace[PapersSettings], name: str, like: list[Path]) 
 
 
 def _join_bucket(shard: Shard, bucket: _Bucket) -> None:
-    with connect(bucket.budget, shard.name) as db:
-        db.read_parquet(str(bucket.records)).create_view("records")
-        db.read_parquet(str(bucket.abstracts)).create_view("abstracts")
-        db.register("full_texts", _full_text_signs(bucket.full_texts))
-        db.register("dates", _resolve_dates(db))
-        shard.counts.notes = _count_orphans(db)
-        rows = _tallied(tables(db.sql(JOIN)), shard.counts)
-        shard.counts.kept = write_table(shard.file(f"{shard.name}.parquet"), PAPERS, rows)
-        shard.counts.read = shard.counts.kept
+    rows = _joined(bucket, shard.counts)
+    shard.counts.kept = write_table(shard.file(f"{shard.name}.parquet"), PAPERS, rows)
+    shard.counts.read = shard.counts.kept
 
 
-def _full_text_signs(path: Path | None) -> pa.Table:
-    if path is None:
-        return FULL_TEXTS.empty().select(["corpus_id", "abstract", "paragraphs"])
-    with pq.ParquetFile(path) as file:
-        return file.read(columns=SIGNS)
+def _joined(bucket: _Bucket, counts: Counts) -> Iterator[pa.Table]:
+    """The bucket's papers; counts what is to be reported of them, and what belongs to no paper."""
+    abstracts = _Ascending(bucket.abstracts, ABSTRACTS)
+    texts = _Ascending(bucket.full_texts, SIGNS) if bucket.full_texts else None
+    with pq.ParquetFile(bucket.records) as file:
+        for batch in file.iter_batches(ROWS):
+            ids = batch["corpus_id"].to_numpy()
+            signs = texts.beside(ids) if texts else FULL_TEXTS.empty().take(pa.nulls(len(ids), pa.int64()))
+            yield _papers(pa.Table.from_batches([batch]), abstracts.beside(ids), signs, counts)
+    others = {"abstracts": abstracts.count_others(), "full_texts": texts.count_others() if texts else 0}
+    counts.add(Counts(notes={f"{name}_without_paper": number for name, number in others.items()}))
 
 
-def _resolve_dates(db: duckdb.DuckDBPyConnection) -> pa.Table:
-    """Each distinct (date, year) of the bucket, resolved once: there are few, whatever the number of papers."""
-    pairs = db.sql("SELECT DISTINCT publication_date, year FROM records").fetchall()
-    rows = [(given, year, *resolve_date(given, year)) for given, year in pairs]
-    return pa.table(
-        {field.name: pa.array([row[i] for row in rows], field.type) for i, field in enumerate(DATES)}, schema=DATES
-    )
+class _Ascending:
+    """A file that ascends by id, read no further than it is asked for."""
+
+    def __init__(self, path: Path, columns: list[str]) -> None:
+        file = pq.ParquetFile(path)
+        self._batches = file.iter_batches(ROWS, columns=columns)
+        self._held = file.read_row_groups([], columns=columns)
+        self._others = 0
+
+    def beside(self, ids: np.ndarray) -> pa.Table:
+        """The rows of ids, which ascend from call to call too; null where there is none."""
+        rows = self._take_to(ids[-1])
+        keys = rows["corpus_id"].to_numpy()
+        first, after = (np.searchsorted(keys, ids, side) for side in ("left", "right"))
+        self._others += len(keys) - int((first < after).sum())
+        return rows.take(pa.array(first, mask=first == after))
+
+    def count_others(self) -> int:
+        """How many rows there are of ids that were not asked for; reads the file to its end."""
+        return self._others + len(self._held) + sum(batch.num_rows for batch in self._batches)
+
+    def _take_to(self, last: int) -> pa.Table:
+        found = [self._held]
+        while not len(found[-1]) or found[-1]["corpus_id"][-1].as_py() <= last:
+            batch = next(self._batches, None)
+            if batch is None:
+                break
+            found.append(pa.Table.from_batches([batch]))
+        rows = pa.concat_tables(found)
+        count = int(np.searchsorted(rows["corpus_id"].to_numpy(), last, side="right"))
+        self._held = rows.slice(count)
+        return rows.slice(0, count)
 
 
-def _count_orphans(db: duckdb.DuckDBPyConnection) -> dict[str, float]:
-    """How many abstracts and full texts belong to no paper of the bucket."""
+def _papers(records: pa.Table, abstracts: pa.Table, texts: pa.Table, counts: Counts) -> pa.Table:
+    """Rows of PAPERS out of rows that stand beside each other."""
+    resolved = map(_resolved, records["publication_date"].to_pylist(), records["year"].to_pylist())
+    days, precisions, unparseable, disagrees = zip(*resolved, strict=True)
+    title = pc.call_function("utf8_trim", [records["title"]], pc.TrimOptions(characters=BLANKS))
+    own = abstracts["abstract"]
+    abstract = pc.call_function("coalesce", [own, texts["abstract"]])
+    paragraphs = pc.call_function("list_value_length", [texts["paragraphs"]])
+    has_full_text = pc.call_function("greater", [pc.fill_null(paragraphs, 0), 0])
+    made = {
+        "title": pc.call_function("if_else", [pc.call_function("equal", [title, ""]), None, title]),
+        "abstract": abstract,
+        "has_full_text": has_full_text,
+        "date": pa.array(days, pa.date32()),
+        "date_precision": pa.array(precisions, pa.string()),
+        "fields_of_study": _sorted_sets(records["fields_of_study"].combine_chunks()),
+    }
+    notes: dict[str, float] = {f"date_{precision}": number for precision, number in Counter(precisions).items()}
+    notes["date_unparseable"] = sum(unparseable)
+    notes["date_year_disagrees"] = sum(disagrees)
+    notes["abstract_from_parser"] = own.null_count - abstract.null_count
+    notes["with_abstract"] = len(records) - abstract.null_count
+    notes["has_full_text"] = int(has_full_text.to_numpy().sum())
+    counts.add(Counts(notes=notes))
+    return pa.table({name: made[name] if name in made else records[name] for name in PAPERS.arrow.names})
 
-    def count(name: str) -> int:
-        return len(db.sql(f"SELECT corpus_id FROM {name} ANTI JOIN records USING (corpus_id)"))
 
-    return {f"{name}_without_paper": count(name) for name in ("abstracts", "full_texts")}
-
-
-def _tallied(rows: Iterator[pa.Table], counts: Counts) -> Iterator[pa.Table]:
-    """Passes the papers' columns on and adds up what is to be reported of them."""
-    for table in rows:
-        found = {name: int(table[name].to_numpy().sum()) for name in NOTED}
-        found["with_abstract"] = len(table) - table["abstract"].null_count
-        for pair in table["date_precision"].value_counts().to_pylist():
-            found[f"date_{pair['values']}"] = pair["counts"]
-        counts.add(Counts(notes=dict[str, float](found)))
-        yield table.select(PAPERS.arrow.names)
+def _sorted_sets(lists: pa.ListArray) -> pa.ListArray:
+    """Each list without nulls and repetitions, ascending."""
+    members = pa.table([pc.call_function("list_parent_indices", [lists]), lists.flatten()], ["list", "value"])
+    distinct = members.group_by(["list", "value"], use_threads=False).aggregate([])
+    distinct = distinct.filter(distinct["value"].is_valid()).sort_by([("list", "ascending"), ("value", "ascending")])
+    offsets = np.searchsorted(distinct["list"].to_numpy(), np.arange(len(lists) + 1))
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), distinct["value"].combine_chunks())
