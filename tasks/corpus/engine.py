@@ -29,7 +29,7 @@ class Budget(NamedTuple):
 
 
 def budget_of(work: Workspace[Any]) -> Budget:
-    """The stage's memory and processors; never less than `LEAST_MEMORY`, of which a join needs a part it cannot spill."""
+    """The stage's memory and processors; never less memory than a join needs and cannot spill."""
     memory = max(LEAST_MEMORY, work.resources.memory_gib)
     return Budget(memory, max(1, work.processes), work.scratch / "spill")
 
