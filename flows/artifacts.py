@@ -9,7 +9,7 @@ from prefect.artifacts import create_link_artifact, create_markdown_artifact, cr
 
 from flows.changes import change_rows
 from flows.pipeline import Pipeline, Slots
-from flows.tables import Labels, Row, Task, count_rows, lineage_rows, people_rows, score_rows, tree_rows
+from flows.tables import LABELS, Row, Task, count_rows, lineage_rows, people_rows, score_rows, tree_rows
 from tasks.store.editions import Editions
 from tasks.store.store import Store
 
@@ -38,13 +38,14 @@ def leave_built(pipeline: Pipeline, built: Slots) -> None:
     create_markdown_artifact("\n".join(lines), key=artifact_key("lineage", edition))
 
 
-def leave_scores(pipeline: Pipeline, built: Slots, task: Task, labels: Labels = "graded") -> None:
-    """Leaves the scores of the runs that were built."""
-    create_table_artifact(
-        people_rows(score_rows(pipeline.store, built, task, labels), task),
-        key=artifact_key(task, labels, pipeline.edition),
-        description=f"{task} on edition {pipeline.edition}, {labels} labels: mean over topics (95 % interval)",
-    )
+def leave_scores(pipeline: Pipeline, built: Slots, task: Task) -> None:
+    """Leaves the scores of the runs that were built, a table for each kind of labels."""
+    for labels in LABELS[task]:
+        create_table_artifact(
+            people_rows(score_rows(pipeline.store, built, task, labels), task),
+            key=artifact_key(task, labels, pipeline.edition),
+            description=f"{task} on edition {pipeline.edition}, {labels} labels: mean over topics (95 % interval)",
+        )
 
 
 def leave_trees(pipeline: Pipeline, built: Slots) -> None:

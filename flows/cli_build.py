@@ -168,8 +168,7 @@ def _run_systems(
             show_estimate(pipeline, pipeline.plan_runs(settings), json)
             return
         built = pipeline.run_systems(settings)
-    labels: tuple[tables.Labels, ...] = ("graded",) if task == "discovery" else ("graded", "influential")
-    found = {label: tables.score_rows(pipeline.store, built, task, label) for label in labels}
+    found = {label: tables.score_rows(pipeline.store, built, task, label) for label in tables.LABELS[task]}
     if json:
         show_json({"edition": pipeline.edition, "task": task, "scores": found, "datasets": tables.slot_refs(built)})
         return

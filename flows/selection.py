@@ -27,6 +27,5 @@ def selection(
     pipeline = task_pipeline(machine, edition, control)
     built = pipeline.run_systems(settings)
     leave_built(pipeline, built)
-    leave_scores(pipeline, built, "selection", "graded")
-    leave_scores(pipeline, built, "selection", "influential")
+    leave_scores(pipeline, built, "selection")
     return built

@@ -21,6 +21,9 @@ Task = Literal["discovery", "selection"]
 MEASURES: Mapping[Task, Mapping[str, str]] = {"discovery": DISCOVERY, "selection": SELECTION}
 """Measures of a task's table, with the names that people know them by."""
 
+LABELS: Mapping[Task, tuple[Labels, ...]] = {"discovery": ("graded",), "selection": ("graded", "influential")}
+"""Labels under which a task's runs are shown."""
+
 
 def count_rows(store: Store, slots: Mapping[str, Ref]) -> list[Row]:
     """What each stage did with what it read; `dropped` names the reasons."""

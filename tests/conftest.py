@@ -13,6 +13,7 @@ from schemas.llm import LlmAccess, LlmSettings
 from tasks.llm.asker import open_door
 from tasks.llm.blocking import BlockingDoor
 from tasks.standin.server import StandIn, StandInSettings
+from tests.llm.scripted_server import ScriptedServer
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -42,6 +43,14 @@ def stand_in_door(stand_in: LlmAccess) -> Iterator[BlockingDoor]:
     """The door to it."""
     with open_door(stand_in, stand_in.settings.model_name) as door:
         yield door
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    """An HTTP server that answers what a test tells it to."""
+    server = ScriptedServer()
+    yield server
+    server.close()
 
 
 def _silence() -> None:

@@ -78,13 +78,6 @@ def _open_dense(texts: Texts) -> DenseRetriever:
 
 
 @pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    server = ScriptedServer()
-    yield server
-    server.close()
-
-
-@pytest.fixture
 def model(server: ScriptedServer) -> ScriptedModel:
     """Plays the language model that `kit` asks."""
     return ScriptedModel(server)

@@ -16,13 +16,6 @@ LIMITS = WebLimits.model_validate(
 )
 
 
-@pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    server = ScriptedServer()
-    yield server
-    server.close()
-
-
 class Desk:
     """Makes kits whose clients note their waits instead of waiting."""
 

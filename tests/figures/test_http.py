@@ -1,7 +1,6 @@
 """Figures from a web server that is slow, wrong, hostile, or gone."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,6 @@ from tests.figures.conftest import entry, png
 from tests.llm.scripted_server import Answer, ScriptedServer, Seen
 
 RETRY = {"tries": 3, "base_s": 0.001, "cap_s": 0.02, "timeout_s": 0.5, "connect_timeout_s": 1}
-
-
-@pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    server = ScriptedServer()
-    yield server
-    server.close()
 
 
 def settings(server: ScriptedServer, **changes: Any) -> HttpFigureSettings:

@@ -1,6 +1,6 @@
 """A scripted endpoint, and settings that make the door quick enough to test."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -22,13 +22,6 @@ class Score(BaseModel):
 
 
 GOOD = '{"score": 3, "why": "it fits"}'
-
-
-@pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    server = ScriptedServer()
-    yield server
-    server.close()
 
 
 @pytest.fixture

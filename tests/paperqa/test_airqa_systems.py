@@ -32,13 +32,6 @@ SECRETS = ("GOLD-SECRET", "STEP-SECRET", "STATE-SECRET", "TAG-SECRET")
 ALL_ACTIONS = actions("retrieve_from_database", "retrieve_from_vectorstore", "calculate", "view_image")
 
 
-@pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    server = ScriptedServer()
-    yield server
-    server.close()
-
-
 def access(server: ScriptedServer, **more: Any) -> LlmAccess:
     plain = {
         "base_url": server.url,

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from schemas.llm import LlmSettings, ModelName
+from schemas.llm import LlmAccess, LlmSettings, ModelName
 from tasks.llm.asker import Asker
 from tasks.llm.blocking import BlockingDoor
 from tasks.standin.recognition import read_question
@@ -17,11 +17,17 @@ from tests.llm.scripted_server import Answer, ScriptedServer, Seen, completion, 
 QUICK = {"tries": 2, "base_s": 0.001, "cap_s": 0.01, "timeout_s": 20}
 
 
+def access_to(url: str, **changes: Any) -> LlmAccess:
+    """An endpoint that is given up quickly; it names its model `stand-in` whatever is behind the URL."""
+    plain = {"base_url": url, "provider": NAME, "model": NAME, "retry": QUICK}
+    return LlmAccess(LlmSettings.model_validate(plain | changes), SecretStr("none"))
+
+
 @contextmanager
 def door_to(url: str, **changes: Any) -> Iterator[BlockingDoor]:
-    """A door that gives up quickly; it names its model `stand-in` whatever is behind the URL."""
-    plain = {"base_url": url, "provider": NAME, "model": NAME, "retry": QUICK}
-    with BlockingDoor(LlmSettings.model_validate(plain | changes), SecretStr("none")) as door:
+    """The door to it."""
+    access = access_to(url, **changes)
+    with BlockingDoor(access.settings, access.api_key) as door:
         yield door
 
 

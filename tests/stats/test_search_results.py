@@ -1,7 +1,6 @@
 """Asking engines: one that fails on some queries, one that is down, replies that are kept."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,6 @@ from tasks.store.store import Request, Store
 from tests.llm.scripted_server import Answer, ScriptedServer, Seen, as_json
 
 LIMITS = WebLimits.model_validate({"retry": {"tries": 2, "base_s": 0.001, "cap_s": 0.01, "timeout_s": 0.2}})
-
-
-@pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    server = ScriptedServer()
-    yield server
-    server.close()
 
 
 class Asking:
