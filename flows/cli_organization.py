@@ -10,12 +10,16 @@ from cyclopts import Parameter
 
 from flows import tables
 from flows.cli_build import FLAT, open_pipeline, show_estimate
-from flows.machine import Machine
-from flows.terminal import show_json, show_rows
+from flows.machine import Machine, StoreFolder
+from flows.pipeline import choose_edition
+from flows.terminal import show_json, show_rows, show_text
 from schemas.errors import UsageError
 from schemas.mindmap import Tree
 from schemas.settings import EncoderSettings, OrganizationSettings, StageControl
 from schemas.tables.tree_scores import distance_measure
+from tasks.reports.sections.organization import draw_topics
+from tasks.store.editions import Editions
+from tasks.store.store import Store
 
 HEADING_MEASURES = ("hsr", "her", "her_fallback", "gold_nodes", "nodes")
 
@@ -48,6 +52,37 @@ def organization(
         show_json({"edition": pipeline.edition, "scores": found, "datasets": tables.slot_refs(built)})
     else:
         show_rows(found, f"organization, edition {pipeline.edition}: mean over topics with a mind-map")
+
+
+def mindmap(
+    topic: int,
+    /,
+    *,
+    edition: str | None = None,
+    to: Path = Path("mindmaps"),
+    folder: Annotated[StoreFolder | None, FLAT] = None,
+) -> None:
+    """Draw a topic's mind-map beside the tree that each system built, headings that met marked.
+
+    Args:
+        topic: corpus_id of the survey.
+        edition: Its name; may be left out when there is only one.
+        to: Folder for an SVG file a system.
+    """
+    store = Store((folder or StoreFolder()).root)
+    name = choose_edition(store, edition)
+    slots = Editions(store).load(name).slots
+    to.mkdir(parents=True, exist_ok=True)
+    drawn = 0
+    for slot in (slot for slot in slots if slot.startswith("tree_scores/")):
+        tag = slot.removeprefix("tree_scores/")
+        inputs = (store.open(slots[needed]) for needed in ("mindmaps", f"trees/{tag}", slot))
+        for figure in draw_topics(*inputs, topic=topic):
+            (to / f"{topic}.{tag}.svg").write_text(figure.svg)
+            drawn += 1
+    if not drawn:
+        raise UsageError(f"edition {name}: no system built a tree of topic {topic}; see arena run organization")
+    show_text(f"{to}: {drawn} drawings of topic {topic}")
 
 
 def tree(

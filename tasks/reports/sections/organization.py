@@ -6,6 +6,7 @@ What belongs here: scores of built trees. What does not: how they were computed 
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 import polars as pl
@@ -17,6 +18,7 @@ from tasks.reports.published import PUBLISHED_TREES
 from tasks.reports.source import ReportSource
 from tasks.reports.treedrawing import draw_trees
 from tasks.stats.labels import LABEL_ENCODER
+from tasks.store.dataset import Dataset
 
 MOST_DRAWN = 12
 PREFIX = "tree_scores:"
@@ -164,11 +166,24 @@ def _entities(source: ReportSource, found: Mapping[str, Summaries]) -> TableBloc
 
 
 def _drawings(source: ReportSource, tag: str) -> Iterator[FigureBlock]:
-    gold = pl.read_parquet(source.datasets["mindmaps"].files()).select("topic_id", "title", gold="tree")
-    trees = pl.read_parquet(source.datasets[f"trees:{tag}"].files()).filter(outcome="scored")
-    matches = pl.read_parquet(source.datasets[PREFIX + tag].files("heading_matches")).filter(side="gold")
-    pairs = trees.join(gold, on="topic_id").sort("topic_id").head(MOST_DRAWN)
-    for row in pairs.iter_rows(named=True):
+    datasets = source.datasets
+    return islice(draw_topics(datasets["mindmaps"], datasets[f"trees:{tag}"], datasets[PREFIX + tag]), MOST_DRAWN)
+
+
+def draw_topics(mindmaps: Dataset, trees: Dataset, scores: Dataset, topic: int | None = None) -> Iterator[FigureBlock]:
+    """Gold and built trees side by side, topics in ascending order; those without a built tree are passed over.
+
+    Args:
+        mindmaps: Gold maps.
+        trees: Dataset of stage `organize`.
+        scores: Of stage `tree_scores`, of these trees.
+        topic: The only one to draw; None: all.
+    """
+    gold = pl.read_parquet(mindmaps.files()).select("topic_id", "title", gold="tree")
+    built = pl.read_parquet(trees.files()).filter(outcome="scored")
+    matches = pl.read_parquet(scores.files("heading_matches")).filter(side="gold")
+    pairs = built.join(gold, on="topic_id").sort("topic_id")
+    for row in pairs.filter(topic_id=topic).iter_rows(named=True) if topic else pairs.iter_rows(named=True):
         met = dict(matches.filter(topic_id=row["topic_id"]).select("label", "match").iter_rows())
         svg = draw_trees(parse_tree(row["gold"]), parse_tree(row["tree"]), met)
         yield FigureBlock(f"mindmap-{row['topic_id']}", row["title"], svg, wide=True)
