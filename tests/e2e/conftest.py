@@ -128,12 +128,18 @@ class Site:
         return self.get(f"/deployments/name/{name}/{name}")
 
     def get(self, path: str) -> Any:
-        answer = self.api.get(path)
-        answer.raise_for_status()
-        return answer.json()
+        return self._ask("GET", path)
 
     def post(self, path: str, body: Any) -> Any:
-        answer = self.api.post(path, json=body)
+        return self._ask("POST", path, json=body)
+
+    def _ask(self, method: str, path: str, **body: Any) -> Any:
+        """Asks again, as Prefect's own clients do, while the server's SQLite is too busy to answer (503)."""
+        for _ in range(10):
+            answer = self.api.request(method, path, **body)
+            if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
+                break
+            time.sleep(2)
         answer.raise_for_status()
         return answer.json() if answer.content else None
 
