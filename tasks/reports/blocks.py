@@ -3,6 +3,7 @@
 What belongs here: the blocks. What does not: their content (`sections/`), their looks (`render`).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -68,9 +69,14 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """A whole report; `warnings` stand on top (an offline encoder, a stand-in model, a limit on topics)."""
+    """A whole report.
+
+    `warnings` stand on top (an offline encoder, a stand-in model, a limit on topics); `links` are further pages beside
+    it, by name.
+    """
 
     title: str
     subtitle: str
     sections: tuple[Section, ...]
     warnings: tuple[str, ...] = field(default=())
+    links: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from schemas.llm import STAND_IN
 from tasks.reports.blocks import Report
+from tasks.reports.render import page_templates
 from tasks.reports.report import ReportSettings, write_page
 from tasks.reports.sections import lineage, paperqa
 from tasks.reports.sections.paperqa import RUNS, SCORES, scored_tags
@@ -18,13 +19,10 @@ from tasks.reports.source import ReportSource
 from tasks.store.stage import stage
 from tasks.store.workspace import Workspace
 
-STAND_IN = "stand-in"
 SHOWN_CHARACTERS = 1500
 """Of an observation or an answer on the page of a run."""
 
-_environment = Environment(
-    loader=PackageLoader("tasks.reports", "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-)
+_templates = page_templates("tasks.reports")
 
 
 @stage("paperqa_report", version=1, settings=ReportSettings)
@@ -48,12 +46,10 @@ def compose(source: ReportSource, settings: ReportSettings) -> Report:
     """The main page's content."""
     questions = source.datasets["questions"].manifest.counts.kept
     tags = scored_tags(source)
-    subtitle = (
-        f"Edition {settings.edition}: {questions:,} questions, {len(tags)} runs. Every question with its trajectory: "
-        f"{', '.join(f'questions/{tag}.html' for tag in tags)}."
-    )
+    subtitle = f"Edition {settings.edition}: {questions:,} questions, {len(tags)} runs. Every question's trajectory:"
     content = (*paperqa.sections(source), *lineage.sections(source))
-    return Report(settings.title, subtitle, content, tuple(_warnings(source)))
+    pages = {tag: f"questions/{tag}.html" for tag in tags}
+    return Report(settings.title, subtitle, content, tuple(_warnings(source)), pages)
 
 
 def _warnings(source: ReportSource) -> Iterator[str]:
@@ -95,7 +91,7 @@ def question_page(source: ReportSource, tag: str) -> str:
         }
         for answer in source.datasets[RUNS + tag].table().to_pylist()
     ]
-    return _environment.get_template("paperqa_questions.html.jinja").render(tag=tag, entries=entries, short=_short)
+    return _templates.get_template("paperqa_questions.html.jinja").render(tag=tag, entries=entries, short=_short)
 
 
 def _pretty(text: str) -> str:

@@ -17,18 +17,24 @@ from tasks.reports.blocks import Cell, Change, Estimate, FigureBlock, Report, Ta
 SENTENCE = 50
 """Letters above which a text counts as a sentence."""
 
-_environment = Environment(
-    loader=PackageLoader("tasks.reports", "."),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
+
+def page_templates(package: str) -> Environment:
+    """The templates beside a package's modules; all that is filled in is escaped, and a missing value is an error."""
+    return Environment(
+        loader=PackageLoader(package, "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+_templates = page_templates("tasks.reports")
 
 
 def to_html(report: Report) -> str:
     """One page without outside references; every text in it is escaped, figures are embedded as images."""
-    return _environment.get_template("report.html.jinja").render(
+    return _templates.get_template("report.html.jinja").render(
         report=report,
         cell=_html_cell,
         figure_source=_figure_source,
@@ -39,7 +45,7 @@ def to_html(report: Report) -> str:
 
 def to_markdown(report: Report) -> str:
     """The report's tables as GitHub-flavoured Markdown; figures are named, not drawn."""
-    lines = [f"# {report.title}", "", report.subtitle, ""]
+    lines = [f"# {report.title}", "", report.subtitle, *(f"[{n}]({href})" for n, href in report.links.items()), ""]
     lines += [f"> {warning}" for warning in report.warnings]
     for section in report.sections:
         lines += ["", f"## {section.title}", "", section.lead]

@@ -24,7 +24,6 @@ ORDER = ("retrieval", "organization", "corpus", "lineage")
 """Sections that come first, in this order; others follow by name."""
 
 
-STAND_IN = "stand-in"
 """The provider of the offline stand-in, as datasets record it."""
 
 
