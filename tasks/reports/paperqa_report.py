@@ -25,7 +25,7 @@ SHOWN_CHARACTERS = 1500
 _templates = page_templates("tasks.reports")
 
 
-@stage("paperqa_report", version=1, settings=ReportSettings)
+@stage("paperqa_report", version=2, settings=ReportSettings)
 def paperqa_report(work: Workspace[ReportSettings]) -> None:
     """Writes report.html, report.md, report.json, a CSV per table, and `questions/<tag>.html` for every run.
 

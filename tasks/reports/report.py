@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
+from schemas.llm import STAND_IN
 from schemas.settings import EncoderSettings, Settings
 from tasks.exports.exporter import Exported, find_exporter
 from tasks.reports.blocks import FigureBlock, Report, Section
@@ -24,9 +25,6 @@ ORDER = ("retrieval", "organization", "corpus", "lineage")
 """Sections that come first, in this order; others follow by name."""
 
 
-"""The provider of the offline stand-in, as datasets record it."""
-
-
 class ReportSettings(Settings):
     """What the page is called and which edition it speaks of."""
 
@@ -35,7 +33,7 @@ class ReportSettings(Settings):
     edition: str = Field(description="Edition's name.")
 
 
-@stage("report", version=1, settings=ReportSettings)
+@stage("report", version=2, settings=ReportSettings)
 def report(work: Workspace[ReportSettings]) -> None:
     """Writes report.html, report.md, report.json, a CSV per table, an SVG per figure, and TREC files.
 

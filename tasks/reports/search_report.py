@@ -5,6 +5,7 @@ What belongs here: putting the page together. What does not: its sections (`sect
 
 from collections.abc import Iterator
 
+from schemas.llm import STAND_IN
 from schemas.settings import EncoderSettings
 from tasks.exports.search_trec import write_search_trec
 from tasks.reports.blocks import Report
@@ -17,8 +18,7 @@ from tasks.store.stage import stage
 from tasks.store.workspace import Workspace
 
 
-
-@stage("search_report", version=1, settings=ReportSettings)
+@stage("search_report", version=2, settings=ReportSettings)
 def search_report(work: Workspace[ReportSettings]) -> None:
     """Writes report.html, report.md, report.json, a CSV per table, an SVG per figure, TREC files per judge.
 
