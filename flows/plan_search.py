@@ -20,7 +20,7 @@ from tasks.engines.engine import RegisteredEngine, WebAccess, find_engine
 from tasks.judges.judge import find_judge
 from tasks.reports.report import ReportSettings
 from tasks.reports.search_report import search_report
-from tasks.stats.judgment_care import JUDGMENTS, AgreementSettings, agreement
+from tasks.stats.judge_agreement import JUDGMENTS, AgreementSettings, agreement
 from tasks.stats.judgments import RESULTS, judge
 from tasks.stats.search_queries import QuerySettings, name_test_set, open_result_file, search_queries
 from tasks.stats.search_results import with_web

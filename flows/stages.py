@@ -41,7 +41,7 @@ MODULES: dict[StageName, str] = {
     "search_results": "tasks.stats.search_results",
     "judge": "tasks.stats.judgments",
     "search_scores": "tasks.stats.search_scores",
-    "agreement": "tasks.stats.judgment_care",
+    "agreement": "tasks.stats.judge_agreement",
     "search_report": "tasks.reports.search_report",
     "report": "tasks.reports.report",
 }

@@ -30,6 +30,9 @@ StructuredOutput = Literal["json_schema", "json_object", "prompt"]
 
 ImageType = Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
 
+STAND_IN = "stand-in"
+"""Provider and model of what answers by rule in a model's place: a name that no language model has."""
+
 AnswerT = TypeVar("AnswerT", bound=BaseModel, default=BaseModel)
 
 

@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from schemas.errors import BadInput
 from schemas.llm import Image
+from tasks.reports.render import page_templates
 
 Answer = Literal["yes", "no", "unsure", ""]
 
@@ -32,13 +31,7 @@ WORDS: dict[str, Answer] = {
 HEAD = ("sheet", "number", "item")
 """Columns before those of the questions."""
 
-_environment = Environment(
-    loader=PackageLoader("tasks.audit", "."),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
+_templates = page_templates("tasks.audit")
 
 
 class Question(NamedTuple):
@@ -132,9 +125,9 @@ def to_csv(sheet: Sheet) -> str:
 
 def to_html(sheet: Sheet) -> str:
     """The sheet as a page."""
-    script = _environment.get_template("sheet.js.jinja").render()
+    script = _templates.get_template("sheet.js.jinja").render()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return _environment.get_template("sheet.html.jinja").render(
+    return _templates.get_template("sheet.html.jinja").render(
         sheet=sheet, script=script, digest=digest, link=_web_link, source=_source, kind=lambda part: type(part).__name__
     )
 

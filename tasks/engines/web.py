@@ -18,12 +18,9 @@ from pydantic import Field
 from schemas.errors import BadInput, TransientError
 from schemas.llm import RetrySettings
 from schemas.settings import Settings
-from tasks.llm.retry import retry_after_s, wait_s
+from tasks.llm.retry import BUSY, retry_after_s, wait_s
 
 log = logging.getLogger(__name__)
-
-BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
-"""Statuses after which the same request may succeed."""
 
 logging.getLogger("httpx").setLevel(logging.WARNING)  # at INFO it logs whole addresses, with keys in them
 

@@ -4,7 +4,7 @@ What belongs here: the protocol. What does not: any format (a class in a file of
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -77,6 +77,14 @@ def exporter(name: str, description: str) -> Callable[[E], E]:
         return format_class
 
     return decorate
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> Path:
+    """Writes a text file, and its folder where there is none; returns its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(f"{line}\n" for line in lines)
+    return path
 
 
 def all_exporters() -> dict[str, RegisteredExporter]:

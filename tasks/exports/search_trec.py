@@ -3,12 +3,12 @@
 What belongs here: these files. What does not: surveys' qrels and runs (`trec`).
 """
 
-from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import quote
 
 import polars as pl
 
+from tasks.exports.exporter import write_lines
 from tasks.store.dataset import Dataset
 
 _SAFE = "/:.@+,;()[]"
@@ -27,20 +27,15 @@ def write_search_trec(judgments: Dataset, folder: Path) -> list[Path]:
     scored = pl.read_parquet(judgments.files()).filter(pl.col("attempt") == 0, pl.col("score").is_not_null())
     labels = scored.select("query_key", "doc_key", "score").sort("query_key", "doc_key")
     places = pl.read_parquet(judgments.files("pool")).sort("query_key", "rank")
-    written = [_write(folder / "qrels.txt", (f"{_key(q)} 0 {_key(d)} {level}" for q, d, level in labels.iter_rows()))]
+    written = [
+        write_lines(folder / "qrels.txt", (f"{_key(q)} 0 {_key(d)} {level}" for q, d, level in labels.iter_rows()))
+    ]
     for engine in judgments.manifest.parameters["engines"]:
         rows = places.filter(engine=engine).select("query_key", "doc_key", "rank").iter_rows()
         lines = (f"{_key(query)} Q0 {_key(document)} {rank} {-rank} {engine}" for query, document, rank in rows)
-        written.append(_write(folder / "runs" / f"{engine}.txt", lines))
+        written.append(write_lines(folder / "runs" / f"{engine}.txt", lines))
     return written
 
 
 def _key(key: str) -> str:
     return quote(key, safe=_SAFE)
-
-
-def _write(path: Path, lines: Iterable[str]) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(f"{line}\n" for line in lines)
-    return path

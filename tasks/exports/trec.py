@@ -1,11 +1,10 @@
 """Files for trec_eval, ir_measures, ranx, Anserini: qrels, runs, topics."""
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import polars as pl
 
-from tasks.exports.exporter import Exported, exporter
+from tasks.exports.exporter import Exported, exporter, write_lines
 from tasks.stats.topics import evaluated_topics
 
 
@@ -18,10 +17,10 @@ class TrecExporter:
         qrels = pl.read_parquet(exported.topics.files("qrels")).sort("topic_id", "corpus_id")
         topics = evaluated_topics(exported.topics)
         written = [
-            _write(
+            write_lines(
                 folder / "qrels.txt", (f"{topic} 0 {document} {label}" for topic, document, label in qrels.iter_rows())
             ),
-            _write(
+            write_lines(
                 folder / "topics.tsv",
                 (
                     f"{topic}\t{' '.join(title.split())}"
@@ -35,12 +34,5 @@ class TrecExporter:
                 f"{topic} Q0 {document} {rank} {score!r} {tag}"
                 for topic, document, rank, score in hits.sort("topic_id", "rank").iter_rows()
             )
-            written.append(_write(folder / "runs" / f"{tag}.txt", lines))
+            written.append(write_lines(folder / "runs" / f"{tag}.txt", lines))
         return written
-
-
-def _write(path: Path, lines: Iterable[str]) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(f"{line}\n" for line in lines)
-    return path

@@ -20,12 +20,9 @@ from schemas.errors import BadInput, TransientError
 from schemas.llm import RetrySettings
 from schemas.settings import Settings
 from tasks.figures.source import MAX_LIST, Listed, Picture, Unusable, read_list
-from tasks.llm.retry import retry_after_s, wait_s
+from tasks.llm.retry import BUSY, retry_after_s, wait_s
 
 log = logging.getLogger(__name__)
-
-AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
-"""Statuses that may pass; any other failure means that there is nothing at the URL."""
 
 USER_AGENT = "research-arena (figures of surveys, for a public benchmark)"
 
@@ -112,7 +109,7 @@ class HttpFigures:
         return data
 
     def _fetch(self, url: str, limit: int) -> bytes:
-        """Fetches, again where that may help; at most one byte more than `limit`.
+        """Fetches, again where that may help; at most one byte more than `limit`. Other failures mean: nothing there.
 
         Raises:
             TransientError: After all tries there is no answer.
@@ -126,7 +123,7 @@ class HttpFigures:
                 with self._client.stream("GET", url) as response:
                     if response.is_success:
                         return _read(response, limit, time.monotonic() + retry.timeout_s)
-                    if response.status_code not in AGAIN:
+                    if response.status_code not in BUSY:
                         return self._absent(url, f"status {response.status_code}")
                     asked_s = retry_after_s(response.headers)
                     trouble = f"status {response.status_code}"

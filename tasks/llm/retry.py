@@ -1,6 +1,6 @@
-"""How long to wait before a call is tried again.
+"""When a request over HTTP may be tried again, and how long to wait before.
 
-What belongs here: the wait. What does not: which failures may be tried again (`provider`), the trying (`door`).
+What belongs here: statuses and the wait. What does not: a model endpoint's failures (`provider`), the trying (`door`).
 """
 
 import random
@@ -9,6 +9,9 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from schemas.llm import RetrySettings
+
+BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""Statuses of a web server after which the same request may succeed."""
 
 
 def wait_s(settings: RetrySettings, tries: int, asked_s: float | None, jitter: random.Random) -> float:

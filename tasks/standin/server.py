@@ -17,14 +17,15 @@ import orjson
 from pydantic import BaseModel, Field
 
 from schemas.errors import BadInput
+from schemas.llm import STAND_IN
 from schemas.settings import Settings
 from tasks.standin.recognition import read_question
 from tasks.standin.rule import Asked, ToolCall, all_rules
 
 log = logging.getLogger(__name__)
 
-NAME = "stand-in"
-"""Its provider and its one model: a name that no language model has, in every reply, key and table."""
+NAME = STAND_IN
+"""Its provider and its one model, in every reply, key and table."""
 
 BYTES_PER_TOKEN = 4
 

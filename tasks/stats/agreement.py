@@ -1,6 +1,6 @@
 """How far two lists of labels of the same things agree.
 
-What belongs here: formulas. What does not: which judgments are compared (`judgment_care`).
+What belongs here: formulas. What does not: which judgments are compared (`judge_agreement`).
 """
 
 from collections.abc import Sequence

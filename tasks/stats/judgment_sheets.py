@@ -1,6 +1,6 @@
 """Sheets on which people judge the same papers as a model: written blind, read back strictly.
 
-What belongs here: CSV files. What does not: agreement (`judgment_care`).
+What belongs here: CSV files. What does not: agreement (`judge_agreement`).
 """
 
 import csv

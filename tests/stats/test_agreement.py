@@ -11,7 +11,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from schemas.errors import BadInput
 from tasks.stats.agreement import krippendorff_alpha, weighted_kappa
-from tasks.stats.judgment_care import AgreementSettings, agreement
+from tasks.stats.judge_agreement import AgreementSettings, agreement
 from tasks.stats.judgment_sheets import read_labels, write_judgment_sheet
 from tasks.stats.search_queries import open_label_file
 from tasks.store.store import Request
