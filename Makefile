@@ -33,7 +33,7 @@ ui: $(STAMP)
 	$(RUN)/arena ui
 
 e2e: $(STAMP)
-	$(RUN)/python -m pip install --quiet 'playwright>=1.49'
+	$(RUN)/python -m pip install --quiet -c constraints.txt -e '.[$(EXTRAS),ray]' playwright
 	$(RUN)/pytest -m e2e tests/flows tests/e2e
 
 $(STAMP): pyproject.toml constraints.txt
