@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, cast
 from flows import plan
 from flows.machine import Machine
 from flows.models import choose_model, model_access
-from flows.plan import RECORD_STAGES, Engine, Step, Update
+from flows.plan import Engine, Step
+from flows.plan_corpus import RECORD_STAGES, Update, plan_corpus, plan_update
 from flows.runner import choose_runner
 from schemas.errors import ArenaError, ReleaseError, UsageError
 from schemas.identifiers import STAGE_NAMES, DatasetName, ReleaseId, StageName
@@ -88,12 +89,12 @@ class Pipeline:
 
     def build_corpus(self, settings: CorpusSettings, release: Mapping[DatasetName, ReleaseDataset]) -> Slots:
         """Builds documents, topics and qrels of a release; starts the edition when there is none of that name."""
-        steps = plan.plan_corpus(settings, release, lambda: choose_model(self.store.root, settings.model))
+        steps = plan_corpus(settings, release, lambda: choose_model(self.store.root, settings.model))
         return self.walk(steps, release=release["papers"].release)
 
     def update_corpus(self, settings: CorpusSettings, update: Update) -> Slots:
         """As `build_corpus`, from an earlier edition's records and the diffs since."""
-        steps = plan.plan_update(settings, update, lambda: choose_model(self.store.root, settings.model))
+        steps = plan_update(settings, update, lambda: choose_model(self.store.root, settings.model))
         return self.walk(steps, release=update.release)
 
     def until(self, stage: StageName) -> "Pipeline":

@@ -1,29 +1,18 @@
 """The one composition of the pipeline: which stages, from which inputs, in which order.
 
-What belongs here: steps as data. What does not: executing them (`pipeline`), Prefect (`as_task`), the stages.
+What belongs here: steps as data; indexes, runs and the report. What does not: the other parts (`plan_corpus`,
+`plan_organization`, `plan_search`, `plan_paperqa`), executing steps (`pipeline`), Prefect (`as_task`), the stages.
 """
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from schemas.errors import ReleaseError
-from schemas.identifiers import DatasetName, ReleaseId
 from schemas.identifiers import Field as DocumentField
 from schemas.llm import ModelName
 from schemas.manifest import Ref
 from schemas.release import ReleaseDataset
-from schemas.settings import CorpusSettings, EncoderSettings, IndexSettings, RetrieverName, RunSettings, Settings
-from tasks.corpus.documents import DocumentSettings, documents
-from tasks.corpus.extracted_mindmaps import ExtractedMindmapSettings, extracted_mindmaps
-from tasks.corpus.figures import FigureSettings, figures
-from tasks.corpus.papers import PapersSettings, papers
-from tasks.corpus.records import RecordSettings, abstract_records, citation_records, full_texts, paper_records
-from tasks.corpus.references import ReferenceSettings, references
-from tasks.corpus.statistics import StatisticsSettings, statistics
-from tasks.corpus.surveys import SurveySettings, surveys
-from tasks.corpus.topics import TopicSettings, topics
-from tasks.figures.http import HttpFigureSettings
+from schemas.settings import EncoderSettings, IndexSettings, RetrieverName, RunSettings, Settings
 from tasks.index.ann import AnnSettings, ann
 from tasks.index.bm25 import Bm25Settings, bm25
 from tasks.index.embeddings import EmbeddingSettings, embeddings
@@ -35,17 +24,6 @@ from tasks.store.recipes import PlannedStage
 from tasks.store.stage import AnyStage
 
 _SHORT_NAMES = {"all-MiniLM-L6-v2": "minilm"}
-
-
-RECORDS: Mapping[str, DatasetName] = {
-    "paper_records": "papers",
-    "abstract_records": "abstracts",
-    "citation_records": "citations",
-}
-"""What the record stages read, by slot; `full_texts` reads `s2orc_v2` or `s2orc`."""
-
-RECORD_STAGES = (*RECORDS, "full_texts")
-"""Slots of all record stages, in the order in which they are built."""
 
 
 class Step(NamedTuple):
@@ -71,127 +49,7 @@ class Step(NamedTuple):
             else item
             for name, item in self.inputs.items()
         }
-        return PlannedStage(
-            stage=self.stage.name, parameters=self.settings.model_dump(mode="json"), inputs=inputs
-        )
-
-
-def plan_corpus(
-    settings: CorpusSettings, release: Mapping[DatasetName, ReleaseDataset], choose_model: Callable[[], ModelName]
-) -> list[Step]:
-    """From release files to documents, topics, qrels, mind-maps and statistics.
-
-    Args:
-        settings: What is built, and how.
-        release: Its files.
-        choose_model: Which model is asked; called only when a stage asks one.
-
-    Raises:
-        ReleaseError: The release lacks a dataset that the settings need.
-        UsageError: A stage asks a model where there is none.
-    """
-    texts = release.get("s2orc_v2") or release.get("s2orc")
-    if settings.corpus == "full_text" and texts is None:
-        raise ReleaseError(
-            "the release has no full texts (dataset s2orc_v2 or s2orc); add it, or build with --corpus abstract"
-        )
-    files = {slot: {"files": release[dataset]} for slot, dataset in RECORDS.items()}
-    with_texts = {"full_texts": {"files": texts}} if texts else {}
-    return _plan_from_records(settings, files | with_texts, release.get("figures"), choose_model)
-
-
-class Update(NamedTuple):
-    """How the records of a release come about from those of an earlier edition.
-
-    Attributes:
-        release: The later release.
-        records: Of each record stage that the edition has, by slot: its dataset, and the diffs of it in order.
-    """
-
-    release: ReleaseId
-    records: Mapping[str, tuple[Ref, Sequence[ReleaseDataset]]]
-
-
-def plan_update(settings: CorpusSettings, update: Update, choose_model: Callable[[], ModelName]) -> list[Step]:
-    """As `plan_corpus`, from an earlier edition's records and the diffs since; figures can come from URLs alone.
-
-    Raises:
-        ReleaseError: The edition has no full texts, which the settings need.
-    """
-    if settings.corpus == "full_text" and "full_texts" not in update.records:
-        raise ReleaseError("the edition has no full texts; build the release whole, or with --corpus abstract")
-    inputs = {
-        slot: {"earlier": earlier, **{f"diff-{place:03d}": diff for place, diff in enumerate(diffs)}}
-        for slot, (earlier, diffs) in update.records.items()
-    }
-    return _plan_from_records(settings, inputs, None, choose_model)
-
-
-def _plan_from_records(
-    settings: CorpusSettings,
-    inputs: Mapping[str, Mapping[str, ReleaseDataset | Ref]],
-    figures_found: ReleaseDataset | None,
-    choose_model: Callable[[], ModelName],
-) -> list[Step]:
-    """All steps, with the inputs of the record stages by slot."""
-    maps = _plan_maps(settings, figures_found, choose_model) if settings.mindmaps == "figures" else []
-    records = RecordSettings(buckets=settings.buckets)
-    stages = (paper_records, abstract_records, citation_records, full_texts)
-    with_texts = _same("full_texts") if "full_texts" in inputs else {}
-    limited = {"references": "references"} if settings.limit_documents else {}
-    return [
-        *(Step(stage.name, stage, records, inputs[stage.name]) for stage in stages if stage.name in inputs),
-        Step("papers", papers, PapersSettings(), _same("paper_records", "abstract_records") | with_texts),
-        Step(
-            "surveys",
-            surveys,
-            SurveySettings(
-                word=settings.survey_word,
-                selector=settings.survey_selector,
-                model=choose_model() if settings.survey_selector == "model" else None,
-            ),
-            _same("papers"),
-        ),
-        Step("references", references, ReferenceSettings(), _same("surveys", "citation_records") | with_texts),
-        Step(
-            "documents",
-            documents,
-            DocumentSettings(corpus=settings.corpus, limit=settings.limit_documents),
-            _same("papers") | limited,
-        ),
-        Step(
-            "topics",
-            topics,
-            TopicSettings(year_only_survey=settings.year_only_survey),
-            _same("surveys", "papers", "references", "documents"),
-        ),
-        *maps,
-        Step(
-            "statistics",
-            statistics,
-            StatisticsSettings(),
-            _same("papers", "documents", "surveys", "references", "topics", *(["mindmaps"] if maps else [])),
-        ),
-    ]
-
-
-def _plan_maps(
-    settings: CorpusSettings, found: ReleaseDataset | None, choose_model: Callable[[], ModelName]
-) -> list[Step]:
-    """Figures of the surveys, from URLs or else the release's, and the mind-maps that a model reads off them."""
-    urls = {"list_url": settings.figure_list_url, "picture_url": settings.figure_picture_url}
-    http = HttpFigureSettings.model_validate(urls) if any(urls.values()) else None
-    if http is None and found is None:
-        raise ReleaseError(
-            "the release has no figures (a folder figures with data/<corpus_id>.json and img/); add it, give the URLs "
-            "of a web server (--figure-list-url, --figure-picture-url), or build with --mindmaps none"
-        )
-    files = {"files": found} if found and http is None else {}
-    reading = ExtractedMindmapSettings(model=choose_model())
-    return [
-        Step("figures", figures, FigureSettings(buckets=settings.buckets, http=http), {"topics": "topics", **files}),
-        Step("mindmaps", extracted_mindmaps, reading, _same("topics", "figures")),
-    ]
+        return PlannedStage(stage=self.stage.name, parameters=self.settings.model_dump(mode="json"), inputs=inputs)
 
 
 def plan_index(settings: IndexSettings) -> list[Step]:
@@ -281,8 +139,8 @@ def plan_run(
         tag=tag,
     )
     slot = f"outlines/{tag}" if oracle else f"run/{tag}"
-    maps = _same("mindmaps") if oracle else {}
-    return Step(slot, run, system, _same("topics", "documents", "surveys") | engine.inputs | maps)
+    maps = same_names("mindmaps") if oracle else {}
+    return Step(slot, run, system, same_names("topics", "documents", "surveys") | engine.inputs | maps)
 
 
 def plan_runs(settings: RunSettings, engines: Sequence[Engine], choose_model: Callable[[], ModelName]) -> list[Step]:
@@ -313,7 +171,7 @@ REPORTED = {"run": "scores", "trees": "tree_scores"}
 
 def plan_report(settings: ReportSettings, slots: Collection[str]) -> list[Step]:
     """The report on everything among an edition's slots that has scores."""
-    inputs = _same("topics", "statistics") | (_same("mindmaps") if "mindmaps" in slots else {})
+    inputs = same_names("topics", "statistics") | (same_names("mindmaps") if "mindmaps" in slots else {})
     for kind, scored in REPORTED.items():
         for slot in sorted(slot for slot in slots if slot.startswith(f"{kind}/")):
             if (scores_slot := slot.replace(kind, scored, 1)) in slots:
@@ -321,13 +179,13 @@ def plan_report(settings: ReportSettings, slots: Collection[str]) -> list[Step]:
     return [Step("report", report, settings, inputs)]
 
 
-def _same(*names: str) -> dict[str, str]:
+def same_names(*names: str) -> dict[str, str]:
     """Inputs whose slot is named as the input is."""
     return {name: name for name in names}
 
 
 def _indexed_inputs(field: DocumentField) -> dict[str, str]:
-    return _same("documents", "full_texts") if field == "text" else _same("documents")
+    return same_names("documents", "full_texts") if field == "text" else same_names("documents")
 
 
 def short_name(model: str) -> str:

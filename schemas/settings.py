@@ -4,7 +4,6 @@ What belongs here: choices that change results (they enter a stage's key) and `R
 What does not: secrets, paths of a particular machine.
 """
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -158,10 +157,3 @@ class StageControl(Settings):
     max_usd: float | None = Field(
         default=None, ge=0, description="Cap on what the edition may spend on language models in all, in USD."
     )
-
-
-class Location(Settings):
-    """Where things lie."""
-
-    root: Path = Field(description="Folder of the store.")
-    releases: Path | None = Field(default=None, description="Folder with one folder a release.")

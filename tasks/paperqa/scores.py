@@ -69,11 +69,6 @@ def micro_average(examples: Sequence[AnnotatedExample], scores: Mapping[str, Ans
     }
 
 
-def failed_questions(scores: Mapping[str, AnswerScore]) -> list[str]:
-    """Uuids of the questions whose score is below 0.5."""
-    return [uuid for uuid, score in scores.items() if score.score < 0.5]
-
-
 def _counter(examples: Sequence[AnnotatedExample], scores: Mapping[str, AnswerScore]) -> TagScore:
     found = [scores[example.uuid] for example in examples if example.uuid in scores]
     correct = sum(score.score for score in found)

@@ -217,25 +217,8 @@ class Store:
             resumed = len(workspace.finished())
             log.info("stage %s: building %s (%d shards kept)", stage.name, request.key, resumed)
             stage(workspace)
-            files = _list_files(staging, workspace.described())
-            manifest = Manifest(
-                stage=stage.name,
-                version=stage.version,
-                key=request.key,
-                digest=content_digest(files),
-                parameters=request.settings.model_dump(mode="json"),
-                inputs={name: _input_entry(item) for name, item in request.inputs.items()},
-                files=files,
-                counts=workspace.counts(),
-                started=started,
-                seconds=round(time.perf_counter() - clock, 3),
-                shards_resumed=resumed,
-                shards_taken=workspace.taken(),
-                shards=workspace.offered(),
-                packages=_package_versions(),
-                git_commit=_git_commit(),
-            )
-            return self._publish(staging, manifest)
+            seconds = round(time.perf_counter() - clock, 3)
+            return self._publish(staging, _describe(request, workspace, started, seconds, resumed))
         except ArenaError:
             raise
         except OSError as error:
@@ -270,6 +253,27 @@ class Store:
             "stage %s: published %s in %.1f s, %s", manifest.stage, manifest.key, manifest.seconds, manifest.counts
         )
         return manifest.ref
+
+
+def _describe(request: Request, made: Workspace[Settings], started: datetime, seconds: float, resumed: int) -> Manifest:
+    files = _list_files(made.folder, made.described())
+    return Manifest(
+        stage=request.stage.name,
+        version=request.stage.version,
+        key=request.key,
+        digest=content_digest(files),
+        parameters=request.settings.model_dump(mode="json"),
+        inputs={name: _input_entry(item) for name, item in request.inputs.items()},
+        files=files,
+        counts=made.counts(),
+        started=started,
+        seconds=seconds,
+        shards_resumed=resumed,
+        shards_taken=made.taken(),
+        shards=made.offered(),
+        packages=_package_versions(),
+        git_commit=_git_commit(),
+    )
 
 
 def _stage_failed(stage: AnyStage, error: Exception) -> StageFailed:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flows.plan import Engine, Step, plan_corpus, plan_index, plan_runs, run_tag
+from flows.plan import Engine, Step, plan_index, plan_runs, run_tag
+from flows.plan_corpus import plan_corpus
 from schemas.errors import ReleaseError, UsageError
 from schemas.identifiers import STAGE_NAMES, Digest, Key
 from schemas.llm import ModelName
