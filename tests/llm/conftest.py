@@ -1,6 +1,7 @@
 """A scripted endpoint, and settings that make the door quick enough to test."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -24,20 +25,20 @@ class Score(BaseModel):
 GOOD = '{"score": 3, "why": "it fits"}'
 
 
+def settings_for(server: ScriptedServer, **changes: Any) -> LlmSettings:
+    """Settings for the scripted endpoint; waits are 1 ms, and a token costs a millionth of a dollar."""
+    plain: dict[str, Any] = {
+        "base_url": server.url,
+        "model": "m",
+        "retry": {"tries": 3, "base_s": 0.001, "cap_s": 0.05, "timeout_s": 5},
+        "prices": {"m": Price(input=1, output=1)},
+    }
+    return LlmSettings.model_validate(plain | changes)
+
+
 @pytest.fixture
 def settings(server: ScriptedServer) -> Callable[..., LlmSettings]:
-    """Settings for the scripted endpoint; waits are 1 ms, and a token costs a millionth of a dollar."""
-
-    def make(**changes: Any) -> LlmSettings:
-        plain: dict[str, Any] = {
-            "base_url": server.url,
-            "model": "m",
-            "retry": {"tries": 3, "base_s": 0.001, "cap_s": 0.05, "timeout_s": 5},
-            "prices": {"m": Price(input=1, output=1)},
-        }
-        return LlmSettings.model_validate(plain | changes)
-
-    return make
+    return partial(settings_for, server)
 
 
 def question(text: str = "What is it?", **more: Any) -> Request[Any]:

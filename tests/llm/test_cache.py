@@ -1,12 +1,14 @@
-"""What is remembered: the cache between processes, sealed replays, misses explained, exports."""
+"""What is remembered: the cache between processes, sealed replays, misses explained."""
 
 import asyncio
 import json
+import shutil
 import sqlite3
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -20,8 +22,8 @@ from tasks.llm.door import Door
 from tasks.llm.images import read_image
 from tasks.llm.replay import Replay, write_replay
 from tests.conftest import REPOSITORY
-from tests.llm.conftest import GOOD, SECRET, SHORT, Score, capped, question, scored
-from tests.llm.scripted_server import completion, error
+from tests.llm.conftest import GOOD, SECRET, SHORT, Score, capped, question, scored, settings_for
+from tests.llm.scripted_server import ScriptedServer, completion, error
 
 
 def ask_all(settings, requests, secret=SECRET):
@@ -73,29 +75,44 @@ def test_several_processes_share_one_cache_and_one_cap(tmp_path):
     assert (spent.calls, spent.tokens) == (400, 4000)
 
 
-@pytest.fixture
-def recorded(server, settings, tmp_path) -> tuple[Path, list[Request], list[str]]:
-    """A sealed run with an answer, a repaired one, a failed, a refused and an unaffordable call."""
+class Recorded(NamedTuple):
+    """A sealed run, what was asked, and how it ended."""
+
+    path: Path
+    requests: list[Request]
+    outcomes: list[str]
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory) -> Recorded:
+    """A run with an answer, a repaired one, a failed, a refused and an unaffordable call."""
 
     def script(seen, number):
         if "repair" in seen.json["messages"][0]["content"]:
             return completion(GOOD if len(seen.json["messages"]) > 1 else "three")
         return {"fail": error(400, "no"), "refuse": completion(None, refusal="no")}.get(seen.last, completion(GOOD))
 
-    server.play(script)
+    folder = tmp_path_factory.mktemp("recording")
+    server = ScriptedServer(script)
     dear = scored("x" * 5000).model_copy(update={"stage": "poor"})
     requests = [*map(scored, ("good", "repair", "fail", "refuse")), dear]
     budget = capped() | {"stages": {"poor": {"tokens": 100}}}
-    cache = tmp_path / "c.db"
-    replies = ask_all(settings(cache=cache, budget=budget), requests)
+    cache = folder / "c.db"
+    replies = ask_all(settings_for(server, cache=cache, budget=budget), requests)
     assert [r.outcome for r in replies] == ["ok", "ok", "failed", "refused", "over_budget"]
     keys = [key for reply in replies for key in reply.keys]
-    ask_all(settings(cache=cache), [question("not part of the run")])
-    path = tmp_path / "replay.jsonl"
-    assert write_replay(Cache(Database(cache)), path, keys) == len(keys) == 6
-    server.seen.clear()
+    ask_all(settings_for(server, cache=cache), [question("not part of the run")])
+    server.close()
+    assert write_replay(Cache(Database(cache)), folder / "replay.jsonl", keys) == len(keys) == 6
+    return Recorded(folder / "replay.jsonl", requests, [reply.outcome for reply in replies])
+
+
+@pytest.fixture
+def recorded(recording, server, tmp_path) -> Recorded:
+    """The recording in a folder of the test's own, where nobody may be asked."""
+    shutil.copytree(recording.path.parent, tmp_path, dirs_exist_ok=True)
     server.play([error(500, "nobody may ask")])
-    return path, requests, [reply.outcome for reply in replies]
+    return recording._replace(path=tmp_path / recording.path.name)
 
 
 def test_a_run_is_replayed_without_key_network_or_cache(recorded, server, settings, tmp_path):
