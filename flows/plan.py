@@ -107,13 +107,13 @@ def run_tag(baseline: str, engine: Engine, settings: RunSettings, model: ModelNa
     tag = f"{baseline}.{engine.retriever}.{engine.field}"
     if settings.cutoff != 100:
         tag += f"@{settings.cutoff}"
-    if engine.encoder and engine.encoder.model != EncoderSettings().model:
-        tag += f"+{short_name(engine.encoder.model)}"
+    if engine.encoder:
+        tag += encoder_mark(engine.encoder.model)
     if engine.ann:
         tag += f"+{engine.ann}"
     if model:
         tag += f"+{model.short}"
-    return tag if settings.limit_topics is None else f"{tag}-first{settings.limit_topics}"
+    return tag + limit_mark(settings.limit_topics)
 
 
 def plan_run(
@@ -188,7 +188,14 @@ def _indexed_inputs(field: DocumentField) -> dict[str, str]:
     return same_names("documents", "full_texts") if field == "text" else same_names("documents")
 
 
-def short_name(model: str) -> str:
-    """An encoder in the name of a run: `minilm`."""
+def encoder_mark(model: str, usual: str = EncoderSettings().model) -> str:
+    """What the name of a run says of its encoder: nothing of the usual one, else `+minilm`."""
+    if model == usual:
+        return ""
     name = model.rstrip("/").rpartition("/")[2]
-    return _SHORT_NAMES.get(name) or re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    return "+" + (_SHORT_NAMES.get(name) or re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-"))
+
+
+def limit_mark(limit: int | None) -> str:
+    """What a name says when not all topics, questions or queries were asked: `-first20`."""
+    return "" if limit is None else f"-first{limit}"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from flows.plan import Engine, Step, plan_run, short_name
+from flows.plan import Engine, Step, encoder_mark, limit_mark, plan_run
 from schemas.errors import UsageError
 from schemas.llm import ModelName
 from schemas.release import ReleaseDataset
@@ -122,11 +122,11 @@ class OrganizationPlan:
         tag = f"{made_by.name}.{source.name}" if source.name else made_by.name
         if "vectors" in made_by.needs and self.encoder:
             tag += "" if source.run else f".{settings.field}"
-            suffix = "" if self.encoder.model == EncoderSettings().model else f"+{short_name(self.encoder.model)}"
-            tag += "" if suffix in tag else suffix
+            mark = encoder_mark(self.encoder.model)
+            tag += "" if mark in tag else mark
         if model:
             tag += f"+{model.short}"
-        return tag if settings.limit_topics is None else f"{tag}-first{settings.limit_topics}"
+        return tag + limit_mark(settings.limit_topics)
 
     def _scores(self, trees: Step) -> Step:
         settings = self.settings

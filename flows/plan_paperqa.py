@@ -10,7 +10,7 @@ from pydantic import Field
 
 from flows.models import choose_model
 from flows.pipeline import Pipeline, Slots
-from flows.plan import Step, short_name
+from flows.plan import Step, encoder_mark, limit_mark
 from schemas.identifiers import DatasetName
 from schemas.llm import ModelName
 from schemas.release import ReleaseDataset
@@ -164,8 +164,7 @@ def run_tag(baseline: str, settings: PaperQaPlan, model: ModelName) -> str:
     tag = f"{baseline}+{model.short}"
     tag += "+text" if settings.protocol == "text" else ""
     tag += "+library" if settings.scope == "library" else ""
-    tag += f"+{short_name(settings.encoder)}" if settings.encoder != PaperQaPlan().encoder else ""
-    return tag if settings.limit_questions is None else f"{tag}-first{settings.limit_questions}"
+    return tag + encoder_mark(settings.encoder, PaperQaPlan().encoder) + limit_mark(settings.limit_questions)
 
 
 def plan_page(edition: str, slots: Mapping[str, object]) -> Step:

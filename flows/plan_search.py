@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from flows.plan import Step, short_name
+from flows.plan import Step, encoder_mark, limit_mark
 from schemas.errors import UsageError
 from schemas.llm import ModelName
 from schemas.release import ReleaseDataset
@@ -165,14 +165,14 @@ def _engine_tag(settings: SearchSettings, choice: Choice, encoder: EncoderSettin
         where = Path(choice.source).stem if engine.name == "file" else urlsplit(choice.source).hostname or ""
         tag += "." + re.sub(r"[^A-Za-z0-9_.-]+", "-", where)
     tag = choice.label or tag
-    if "embeddings" in engine.parts and encoder and encoder.model != EncoderSettings().model:
-        tag += f"+{short_name(encoder.model)}"
+    if "embeddings" in engine.parts and encoder:
+        tag += encoder_mark(encoder.model)
     return tag + _depth_and_limit(settings)
 
 
 def _depth_and_limit(settings: SearchSettings) -> str:
     depth = "" if settings.depth == 20 else f"@{settings.depth}"
-    return depth + ("" if settings.limit_queries is None else f"-first{settings.limit_queries}")
+    return depth + limit_mark(settings.limit_queries)
 
 
 def judge_settings(
