@@ -12,9 +12,9 @@ from typing import Annotated
 import polars as pl
 
 from flows import tables
-from flows.cli_build import FLAT
 from flows.machine import Machine, StoreFolder
 from flows.models import choose_model, model_access
+from flows.options import FLAT, Folder
 from flows.pipeline import Pipeline, Slots
 from flows.plan_paperqa import PaperQaFiles, PaperQaPlan, answer_questions
 from flows.terminal import Display, show_json, show_rows, show_text
@@ -103,7 +103,7 @@ def score(
     *,
     judge: str | None = None,
     repair: bool = False,
-    folder: Annotated[StoreFolder | None, FLAT] = None,
+    folder: Folder = None,
     json: bool = False,
 ) -> None:
     """Score a file of answers: the micro-average over all questions, and by tag.

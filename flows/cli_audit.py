@@ -10,8 +10,8 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from flows import tables
-from flows.cli_build import FLAT
 from flows.machine import StoreFolder
+from flows.options import Folder, open_store
 from flows.pipeline import choose_edition, remedy
 from flows.terminal import show_json, show_rows, show_text
 from schemas.errors import UsageError
@@ -22,10 +22,8 @@ from tasks.audit.surveys import survey_sheet
 from tasks.stats.judgment_sheets import write_judgment_sheet
 from tasks.store.dataset import Dataset
 from tasks.store.editions import Editions
-from tasks.store.store import Store
 
 Size = Annotated[int, Parameter(validator=Number(gte=1))]
-Folder = Annotated[StoreFolder | None, FLAT]
 
 
 def surveys(
@@ -144,7 +142,7 @@ def score(file: Path, /, *, json: bool = False) -> None:
 
 def _datasets(edition: str | None, folder: StoreFolder | None) -> tuple[str, dict[str, Dataset]]:
     """The edition's name and its datasets by slot."""
-    store = Store((folder or StoreFolder()).root)
+    store = open_store(folder)
     name = choose_edition(store, edition)
     return name, {slot: store.open(ref) for slot, ref in Editions(store).load(name).slots.items()}
 

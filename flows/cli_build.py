@@ -4,8 +4,7 @@ What belongs here: options, and what is printed at the end. What does not: which
 """
 
 import shutil
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,14 +13,12 @@ from cyclopts import Parameter
 from flows import tables
 from flows.estimates import estimate_steps
 from flows.machine import Machine
-from flows.pipeline import Pipeline, Slots, choose_edition, open_files, open_update
+from flows.options import FLAT, open_pipeline
+from flows.pipeline import Pipeline, Slots, open_files, open_update
 from flows.plan import Step
-from flows.terminal import Display, show_json, show_rows, show_scores, show_text
+from flows.terminal import show_json, show_rows, show_scores, show_text
 from schemas.identifiers import Field
 from schemas.settings import CorpusSettings, EncoderSettings, IndexSettings, RunSettings, StageControl
-from tasks.store.store import Store
-
-FLAT = Parameter(name="*")
 
 
 def build(
@@ -185,17 +182,6 @@ def show_estimate(pipeline: Pipeline, steps: Sequence[Step], json: bool) -> None
         show_json({"edition": pipeline.edition, "estimate": rows, "usd": total})
     else:
         show_rows(rows, f"about {sum(step.calls for step in found):,} calls, {total:,.2f} USD; what is cached is free")
-
-
-@contextmanager
-def open_pipeline(
-    machine: Machine, edition: str | None, control: StageControl, *, new: bool = False
-) -> Generator[Pipeline]:
-    """The pipeline of an edition, executing here and showing what it does."""
-    store = Store(machine.root)
-    name = edition if new and edition else choose_edition(store, edition)
-    with Display() as display:
-        yield Pipeline(store, name, display.executor(store, machine), control)
 
 
 def _show_counts(pipeline: Pipeline, built: Slots, json: bool) -> None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from flows import tables
-from flows.cli_build import FLAT
 from flows.deploy_settings import DeploySettings
+from flows.options import FLAT
 from flows.server import end_prefect_threads, prefect_api
 from flows.terminal import show_json, show_rows, show_text
 from schemas.errors import UsageError

@@ -4,19 +4,14 @@ What belongs here: looking and deleting. What does not: building (`cli_build`).
 """
 
 from datetime import date
-from typing import Annotated
 
 from flows import tables
 from flows.changes import change_rows, fresh_rows
-from flows.cli_build import FLAT
-from flows.machine import StoreFolder
+from flows.options import Folder, open_store
 from flows.terminal import show_json, show_rows, show_text
 from schemas.errors import StoreError
 from tasks.store.collect import collect
 from tasks.store.editions import Editions
-from tasks.store.store import Store
-
-Folder = Annotated[StoreFolder | None, FLAT]
 
 
 def list_editions(*, folder: Folder = None, json: bool = False) -> None:
@@ -25,7 +20,7 @@ def list_editions(*, folder: Folder = None, json: bool = False) -> None:
     Args:
         json: Print as JSON.
     """
-    editions = Editions(Store((folder or StoreFolder()).root))
+    editions = Editions(open_store(folder))
     rows: list[tables.Row] = [
         {
             "edition": found.name,
@@ -49,7 +44,7 @@ def show(name: str, /, *, folder: Folder = None, json: bool = False) -> None:
         name: The edition.
         json: Print as JSON.
     """
-    store = Store((folder or StoreFolder()).root)
+    store = open_store(folder)
     edition = Editions(store).load(name)
     lineage = tables.lineage_rows(store, edition.slots)
     if json:
@@ -67,7 +62,7 @@ def diff(old: str, new: str, /, *, folder: Folder = None, json: bool = False) ->
         new: The later one.
         json: Print as JSON.
     """
-    found = change_rows(Store((folder or StoreFolder()).root), old, new)
+    found = change_rows(open_store(folder), old, new)
     if json:
         show_json(found._asdict())
         return
@@ -86,7 +81,7 @@ def fresh(name: str, /, *, after: date, folder: Folder = None, json: bool = Fals
         after: The day up to which the model was trained, for example 2025-06-30.
         json: Print as JSON.
     """
-    rows = fresh_rows(Store((folder or StoreFolder()).root), name, after)
+    rows = fresh_rows(open_store(folder), name, after)
     if json:
         show_json({"edition": name, "after": after.isoformat(), "scores": rows})
     else:
@@ -101,7 +96,7 @@ def verify(name: str, /, *, hashes: bool = False, folder: Folder = None, json: b
         hashes: Also compute the sha256 of every file.
         json: Print the problems as JSON.
     """
-    problems = Editions(Store((folder or StoreFolder()).root)).problems(name, check_hashes=hashes)
+    problems = Editions(open_store(folder)).problems(name, check_hashes=hashes)
     rows: list[tables.Row] = [{"path": str(problem.path), "problem": problem.what} for problem in problems]
     if json:
         show_json(rows)
@@ -123,7 +118,7 @@ def publish(name: str, /, *, folder: Folder = None, json: bool = False) -> None:
         name: The edition.
         json: Print it as JSON.
     """
-    edition = Editions(Store((folder or StoreFolder()).root)).publish(name)
+    edition = Editions(open_store(folder)).publish(name)
     if json:
         show_json(edition.model_dump(mode="json"))
     else:
@@ -137,7 +132,7 @@ def gc(*, delete: bool = False, folder: Folder = None, json: bool = False) -> No
         delete: Delete it. Without this nothing changes.
         json: Print as JSON.
     """
-    garbage = collect(Store((folder or StoreFolder()).root), dry_run=not delete)
+    garbage = collect(open_store(folder), dry_run=not delete)
     rows: list[tables.Row] = [
         {"path": str(item.path), "MB": round(item.size / 1e6, 1), "why": item.why} for item in garbage
     ]

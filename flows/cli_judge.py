@@ -11,8 +11,8 @@ import polars as pl
 from cyclopts import Parameter
 
 from flows import tables
-from flows.cli_build import FLAT
 from flows.machine import Machine
+from flows.options import FLAT
 from flows.pipeline import Pipeline, Slots
 from flows.search_papers import Searched, ask_engines, estimate, judge_results, search_edition
 from flows.terminal import Display, show_json, show_rows, show_text

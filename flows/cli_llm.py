@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
-from flows.cli_build import FLAT
-from flows.machine import StoreFolder
 from flows.models import model_access
+from flows.options import FLAT, Folder, open_store
 from flows.pipeline import choose_edition
 from flows.terminal import show_json, show_rows, show_text
 from schemas.errors import StoreError, UsageError
@@ -46,14 +45,14 @@ def stand_in(*, settings: Annotated[StandInSettings | None, FLAT] = None) -> Non
             return
 
 
-def cost(*, edition: str | None = None, folder: Annotated[StoreFolder | None, FLAT] = None, json: bool = False) -> None:
+def cost(*, edition: str | None = None, folder: Folder = None, json: bool = False) -> None:
     """Show what an edition's datasets asked language models, and what that cost when it was asked first.
 
     Args:
         edition: Its name; may be left out when there is only one.
         json: Print as JSON.
     """
-    store = Store((folder or StoreFolder()).root)
+    store = open_store(folder)
     name = choose_edition(store, edition)
     rows = [row._asdict() for row in call_costs(_datasets(store, name))]
     total = sum(row["usd"] for row in rows)
@@ -63,9 +62,7 @@ def cost(*, edition: str | None = None, folder: Annotated[StoreFolder | None, FL
     show_rows(rows, f"edition {name}: {sum(row['calls'] for row in rows):,} calls, {total:,.4f} USD")
 
 
-def seal(
-    *, to: Path | None = None, edition: str | None = None, folder: Annotated[StoreFolder | None, FLAT] = None
-) -> None:
+def seal(*, to: Path | None = None, edition: str | None = None, folder: Folder = None) -> None:
     """Write every call that an edition rests on to a sealed file, from which it can be rebuilt with no model.
 
     Set ARENA_LLM_REPLAY to the file, and ARENA_LLM_PROVIDER and ARENA_LLM_MODEL to what the calls were made with.
@@ -74,7 +71,7 @@ def seal(
         to: The file; left out: `<edition>.replay.jsonl` beside the edition's manifest.
         edition: Its name; may be left out when there is only one.
     """
-    store = Store((folder or StoreFolder()).root)
+    store = open_store(folder)
     name = choose_edition(store, edition)
     path = to or store.root / "editions" / f"{name}.replay.jsonl"
     with _cache(store) as cache:
@@ -86,7 +83,7 @@ def why_miss(
     *keys: str,
     edition: str | None = None,
     replay: Path | None = None,
-    folder: Annotated[StoreFolder | None, FLAT] = None,
+    folder: Folder = None,
     json: bool = False,
 ) -> None:
     """Say why calls are not answered from the cache or a replay file: which part of their key differs.
@@ -97,7 +94,7 @@ def why_miss(
         replay: The sealed file; left out: the store's cache.
         json: Print as JSON.
     """
-    store = Store((folder or StoreFolder()).root)
+    store = open_store(folder)
     wanted = call_keys(_datasets(store, choose_edition(store, edition))) if not keys else set[str]()
     with _cache(store) as cache:
         asked = {

@@ -9,8 +9,9 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from flows import tables
-from flows.cli_build import FLAT, open_pipeline, show_estimate
-from flows.machine import Machine, StoreFolder
+from flows.cli_build import show_estimate
+from flows.machine import Machine
+from flows.options import FLAT, Folder, open_pipeline, open_store
 from flows.pipeline import choose_edition
 from flows.terminal import show_json, show_rows, show_text
 from schemas.errors import UsageError
@@ -19,7 +20,6 @@ from schemas.settings import EncoderSettings, OrganizationSettings, StageControl
 from schemas.tables.tree_scores import distance_measure
 from tasks.reports.sections.organization import draw_topics
 from tasks.store.editions import Editions
-from tasks.store.store import Store
 
 HEADING_MEASURES = ("hsr", "her", "her_fallback", "gold_nodes", "nodes")
 
@@ -60,7 +60,7 @@ def mindmap(
     *,
     edition: str | None = None,
     to: Path = Path("mindmaps"),
-    folder: Annotated[StoreFolder | None, FLAT] = None,
+    folder: Folder = None,
 ) -> None:
     """Draw a topic's mind-map beside the tree that each system built, headings that met marked.
 
@@ -69,7 +69,7 @@ def mindmap(
         edition: Its name; may be left out when there is only one.
         to: Folder for an SVG file a system.
     """
-    store = Store((folder or StoreFolder()).root)
+    store = open_store(folder)
     name = choose_edition(store, edition)
     slots = Editions(store).load(name).slots
     to.mkdir(parents=True, exist_ok=True)

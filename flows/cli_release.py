@@ -6,8 +6,8 @@ What belongs here: listing, fetching and checking. What does not: how it is done
 from typing import Annotated
 
 from flows import tables
-from flows.cli_build import FLAT
 from flows.machine import Machine, ReleaseFolder
+from flows.options import FLAT
 from flows.pipeline import open_files
 from flows.terminal import show_json, show_rows, show_text
 from flows.transfer import show_transfer

@@ -4,12 +4,10 @@ What belongs here: options and printing. What does not: measures and reading fil
 """
 
 from pathlib import Path
-from typing import Annotated
 
 from flows import tables
-from flows.cli_build import FLAT
-from flows.machine import StoreFolder
 from flows.models import choose_model, model_access
+from flows.options import Folder, open_store
 from flows.pipeline import choose_edition
 from flows.terminal import show_json, show_rows
 from schemas.errors import UsageError
@@ -17,7 +15,6 @@ from tasks.corpus.selector import find_selector, open_asking, score_selector
 from tasks.metrics.ranking import evaluate_run
 from tasks.stats.ranking_files import read_qrels, read_run
 from tasks.store.editions import Editions
-from tasks.store.store import Store
 
 
 def ranking(qrels: Path, run: Path, /, *, labels: tables.Labels = "graded", json: bool = False) -> None:
@@ -51,7 +48,7 @@ def selector(
     name: str = "rules",
     model: str | None = None,
     edition: str | None = None,
-    folder: Annotated[StoreFolder | None, FLAT] = None,
+    folder: Folder = None,
     json: bool = False,
 ) -> None:
     """Compare a survey selector with human labels, over the papers of an edition.
@@ -63,7 +60,7 @@ def selector(
         edition: Whose papers; may be left out when there is only one.
         json: Print as JSON.
     """
-    store = Store((folder or StoreFolder()).root)
+    store = open_store(folder)
     chosen = choose_edition(store, edition)
     papers = Editions(store).load(chosen).slots.get("papers")
     if papers is None:

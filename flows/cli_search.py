@@ -10,8 +10,8 @@ from typing import Annotated
 import numpy as np
 
 from flows import tables
-from flows.cli_build import FLAT
 from flows.machine import Machine
+from flows.options import FLAT
 from flows.pipeline import choose_edition, remedy
 from flows.terminal import show_json, show_rows
 from schemas.errors import UsageError

@@ -6,15 +6,13 @@ What belongs here: options and printing. What does not: looking (`status`), the 
 from typing import Annotated
 
 from flows import tables
-from flows.cli_build import FLAT, open_pipeline
-from flows.cli_edition import Folder
-from flows.machine import Machine, StoreFolder
+from flows.machine import Machine
+from flows.options import FLAT, Folder, open_pipeline, open_store
 from flows.rerun import rerun as run_again
 from flows.status import SlotStatus, edition_status
 from flows.terminal import show_json, show_rows, show_text
 from schemas.settings import StageControl
 from tasks.store.editions import Editions
-from tasks.store.store import Store
 
 
 def status(*, edition: str | None = None, folder: Folder = None, json: bool = False) -> None:
@@ -24,7 +22,7 @@ def status(*, edition: str | None = None, folder: Folder = None, json: bool = Fa
         edition: Its name; every edition when not given.
         json: Print as JSON.
     """
-    store = Store((folder or StoreFolder()).root)
+    store = open_store(folder)
     editions = Editions(store)
     names = [editions.load(edition).name] if edition else editions.names()
     found = {name: edition_status(store, name) for name in names}
