@@ -1,6 +1,9 @@
 """Small stages that say when they execute, and a Prefect server for the tests of flows."""
 
+import json
+import logging
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +15,9 @@ os.environ.pop("PREFECT_API_URL", None)
 os.environ["PREFECT_HOME"] = tempfile.mkdtemp(prefix="prefect-home-")
 os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] = "false"
 
+from rich.logging import RichHandler
+
+from flows import cli
 from flows.machine import Machine
 from flows.pipeline import Executor, Pipeline, build_labelled, open_files
 from flows.plan import Step
@@ -114,3 +120,39 @@ def prefect_server() -> Iterator[None]:
     with prefect_test_harness(server_startup_timeout=120):
         yield
     end_prefect_threads()
+
+
+ONE = ("--workers", 1)
+
+
+class Arena:
+    """Calls commands in this process, in one folder."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder = folder
+        self._capsys = capsys
+
+    def __call__(self, *tokens: object) -> tuple[int, str, str]:
+        """Exit code, standard output, standard error."""
+        self._capsys.readouterr()
+        code = cli.app.meta([str(token) for token in tokens], exit_on_error=False, print_error=False) or 0
+        return code, *self._capsys.readouterr()
+
+    def json(self, *tokens: object):
+        code, out, err = self(*tokens, "--json")
+        assert code == 0, err
+        return json.loads(out)
+
+
+@pytest.fixture
+def arena(built, tmp_path, capsys, monkeypatch) -> Iterator[Arena]:
+    """Commands on a copy of the built store."""
+    shutil.copytree(built / "store", tmp_path / "store")
+    monkeypatch.setenv("ARENA_ROOT", str(tmp_path / "store"))
+    monkeypatch.setenv("ARENA_RELEASES", str(built / "releases"))
+    yield Arena(tmp_path, capsys)
+    root = logging.getLogger()
+    root.setLevel(logging.WARNING)
+    for handler in root.handlers[:]:  # of a command with --verbose
+        if isinstance(handler, RichHandler):
+            root.removeHandler(handler)

@@ -1,7 +1,6 @@
 """The command line: exit codes, errors as one line, JSON that parses, the whole way from a release to a report."""
 
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,37 +10,8 @@ import pytest
 from cyclopts import App
 
 from flows import cli
+from tests.flows.conftest import ONE
 
-
-class Arena:
-    """Calls commands in this process, in one folder."""
-
-    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self.folder = folder
-        self._capsys = capsys
-
-    def __call__(self, *tokens: object) -> tuple[int, str, str]:
-        """Exit code, standard output, standard error."""
-        self._capsys.readouterr()
-        code = cli.app.meta([str(token) for token in tokens], exit_on_error=False, print_error=False) or 0
-        return code, *self._capsys.readouterr()
-
-    def json(self, *tokens: object):
-        code, out, err = self(*tokens, "--json")
-        assert code == 0, err
-        return json.loads(out)
-
-
-@pytest.fixture
-def arena(built, tmp_path, capsys, monkeypatch) -> Arena:
-    """Commands on a copy of the built store."""
-    shutil.copytree(built / "store", tmp_path / "store")
-    monkeypatch.setenv("ARENA_ROOT", str(tmp_path / "store"))
-    monkeypatch.setenv("ARENA_RELEASES", str(built / "releases"))
-    return Arena(tmp_path, capsys)
-
-
-ONE = ("--workers", 1)
 TITLE_BM25 = ("--baselines", "title", "--retrievers", "bm25", *ONE)
 
 

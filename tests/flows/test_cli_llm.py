@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from schemas.llm import LlmAccess
-from tests.flows.test_cli import ONE, Arena, arena  # noqa: F401
+from tests.flows.conftest import ONE, Arena
 
 ZERO_SHOT = ("run", "discovery", "--baselines", "zero_shot", "--retrievers", "bm25", *ONE)
 SECRET = "sk-never-to-be-seen"
@@ -25,7 +25,7 @@ def endpoint(stand_in: LlmAccess, monkeypatch: pytest.MonkeyPatch) -> pytest.Mon
     return monkeypatch
 
 
-def test_a_sealed_edition_is_rebuilt_offline_to_the_same_bytes(arena: Arena, endpoint: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_a_sealed_edition_is_rebuilt_offline_to_the_same_bytes(arena: Arena, endpoint: pytest.MonkeyPatch) -> None:
     root = arena.folder / "store"
     shutil.copytree(root, arena.folder / "elsewhere")
     found = arena.json(*ZERO_SHOT)
@@ -50,7 +50,7 @@ def test_a_sealed_edition_is_rebuilt_offline_to_the_same_bytes(arena: Arena, end
     assert "model: stored '\"stand-in\"', asked '\"another\"'" in err
 
 
-def test_a_dry_run_says_what_it_would_cost_and_asks_nobody(arena: Arena, endpoint: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_a_dry_run_says_what_it_would_cost_and_asks_nobody(arena: Arena, endpoint: pytest.MonkeyPatch) -> None:
     endpoint.setenv("ARENA_LLM_BASE_URL", "http://127.0.0.1:9/v1")
     endpoint.setenv("ARENA_LLM_MODEL", "gpt-4-0613")
     found = arena.json(*ZERO_SHOT, "--dry-run")
@@ -60,7 +60,7 @@ def test_a_dry_run_says_what_it_would_cost_and_asks_nobody(arena: Arena, endpoin
     assert not (arena.folder / "store" / "run").exists()
 
 
-def test_the_key_is_in_no_file_and_no_output(arena: Arena, endpoint: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_the_key_is_in_no_file_and_no_output(arena: Arena, endpoint: pytest.MonkeyPatch) -> None:
     told = [*arena(*ZERO_SHOT), *arena("report"), *arena("llm", "cost")]
     endpoint.setenv("ARENA_LLM_MODEL", "no-such-model")
     told += arena(*ZERO_SHOT, "--verbose")
@@ -83,7 +83,7 @@ def test_the_key_is_in_no_file_and_no_output(arena: Arena, endpoint: pytest.Monk
 def test_what_concerns_all_calls_is_one_line_that_says_what_to_set(
     changes: dict[str, str],
     told: str,
-    arena: Arena,  # noqa: F811
+    arena: Arena,
     endpoint: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
