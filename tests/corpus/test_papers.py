@@ -1,6 +1,7 @@
 """Records, abstracts and full texts become papers with a date that never lets too much be seen."""
 
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -131,6 +132,18 @@ def test_bytes_do_not_depend_on_the_number_of_workers(corpus: Corpus, tmp_path):
     other = Corpus(tmp_path / "other")
     alone, together = corpus.build(papers, **records(corpus)), other.build(papers, workers=2, **records(other))
     assert alone.manifest.digest == together.manifest.digest
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_bytes_and_counts_do_not_depend_on_the_papers_in_memory(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
+):
+    at_once = corpus.build(papers, **records(corpus, buckets=1, abstract_buckets=1))
+    monkeypatch.setattr("tasks.corpus.papers.ROWS", rows)
+    other = Corpus(tmp_path / "other")
+    by_few = other.build(papers, **records(other, buckets=1, abstract_buckets=1))
+    assert by_few.manifest.digest == at_once.manifest.digest
+    assert by_few.manifest.counts == at_once.manifest.counts
 
 
 def test_inputs_bucketed_differently_are_refused(corpus: Corpus):
