@@ -114,6 +114,12 @@ class RegisteredEngine:
 
 _registry = Registry[RegisteredEngine]("search engine", "tasks.engines", group="arena.engines")
 
+all_engines = _registry.all
+"""Every engine by name: each file of this folder, and the entry points of other packages."""
+
+find_engine = _registry.find
+"""The engine of that name; where there is none, a UsageError lists those there are."""
+
 
 def engine(
     name: str, description: str, *, version: int = 1, parts: tuple[str, ...] = (), live: bool = False
@@ -136,17 +142,3 @@ def engine(
         return opener
 
     return decorate
-
-
-def all_engines() -> dict[str, RegisteredEngine]:
-    """Every engine by name: each file of this folder, and the entry points of other packages."""
-    return _registry.all()
-
-
-def find_engine(name: str) -> RegisteredEngine:
-    """The engine of that name.
-
-    Raises:
-        UsageError: There is none; the message lists those there are.
-    """
-    return _registry.find(name)

@@ -73,6 +73,12 @@ class Judge:
 
 _registry = Registry[Judge]("judge", "tasks.judges", group="arena.judges")
 
+all_judges = _registry.all
+"""Every judge by name: each file of this folder, and the entry points of other packages."""
+
+find_judge = _registry.find
+"""The judge of that name; where there is none, a UsageError lists those there are."""
+
 
 def judge(
     name: str, description: str, *, prompt: str, answer: type[AnswerT], parameters: Parameters, version: int = 1
@@ -96,17 +102,3 @@ def judge(
         return read
 
     return decorate
-
-
-def all_judges() -> dict[str, Judge]:
-    """Every judge by name: each file of this folder, and the entry points of other packages."""
-    return _registry.all()
-
-
-def find_judge(name: str) -> Judge:
-    """The judge of that name.
-
-    Raises:
-        UsageError: There is none; the message lists those there are.
-    """
-    return _registry.find(name)

@@ -95,6 +95,12 @@ class Builder:
 
 _registry = Registry[Builder]("builder", "tasks.builders", group="arena.builders", extra="organize")
 
+all_builders = _registry.all
+"""Every builder by name: each file of `tasks/builders`, and the entry points of other packages."""
+
+find_builder = _registry.find
+"""The builder of that name; where there is none, a UsageError lists those there are."""
+
 
 def builder(
     name: str, description: str, *, needs: Collection[Need] = (), version: int = 1, asks: Demand | None = None
@@ -119,24 +125,6 @@ def builder(
         return build
 
     return decorate
-
-
-def all_builders() -> dict[str, Builder]:
-    """Every builder by name: each file of `tasks/builders`, and the entry points of other packages.
-
-    Raises:
-        MissingDependency: A library that builders use is not installed.
-    """
-    return _registry.all()
-
-
-def find_builder(name: str) -> Builder:
-    """The builder of that name.
-
-    Raises:
-        UsageError: There is none; the message lists those there are.
-    """
-    return _registry.find(name)
 
 
 def lone_node(topic: Topic) -> Tree:

@@ -86,6 +86,12 @@ _registry = Registry[PaperQaBaseline](
     "system that answers questions", "tasks.paperqa.baselines", group="arena.paperqa_baselines"
 )
 
+all_paperqa_baselines = _registry.all
+"""Every system by name: each file of `tasks/paperqa/baselines`, and the entry points of other packages."""
+
+find_paperqa_baseline = _registry.find
+"""The system of that name; where there is none, a UsageError lists those there are."""
+
 
 def paperqa_baseline(name: str, description: str, *, version: int = 1) -> Callable[[System], System]:
     """Registers a function as a system that answers questions.
@@ -101,20 +107,6 @@ def paperqa_baseline(name: str, description: str, *, version: int = 1) -> Callab
         return system
 
     return decorate
-
-
-def all_paperqa_baselines() -> dict[str, PaperQaBaseline]:
-    """Every system by name: each file of `tasks/paperqa/baselines`, and the entry points of other packages."""
-    return _registry.all()
-
-
-def find_paperqa_baseline(name: str) -> PaperQaBaseline:
-    """The system of that name.
-
-    Raises:
-        UsageError: There is none; the message lists those there are.
-    """
-    return _registry.find(name)
 
 
 def cut(text: str, tokens: int) -> str:

@@ -85,6 +85,12 @@ class Baseline:
 
 _registry = Registry[Baseline]("baseline", "tasks.baselines", group="arena.baselines")
 
+all_baselines = _registry.all
+"""Every baseline by name: each file of `tasks/baselines`, and the entry points of other packages."""
+
+find_baseline = _registry.find
+"""The baseline of that name; where there is none, a UsageError lists those there are."""
+
 
 def baseline(
     name: str, description: str, *, version: int = 1, asks: Demand | None = None
@@ -106,17 +112,3 @@ def baseline(
         return system
 
     return decorate
-
-
-def all_baselines() -> dict[str, Baseline]:
-    """Every baseline by name: each file of `tasks/baselines`, and the entry points of other packages."""
-    return _registry.all()
-
-
-def find_baseline(name: str) -> Baseline:
-    """The baseline of that name.
-
-    Raises:
-        UsageError: There is none; the message lists those there are.
-    """
-    return _registry.find(name)
