@@ -16,6 +16,7 @@ from flows.terminal import show_json, show_rows, show_text
 from schemas.errors import StoreError, UsageError
 from tasks.llm.cache import Cache
 from tasks.llm.database import Database
+from tasks.llm.export import export_calls
 from tasks.llm.key import Keyed
 from tasks.llm.replay import Replay, write_replay
 from tasks.standin.server import NAME, StandIn, StandInSettings
@@ -77,6 +78,20 @@ def seal(*, to: Path | None = None, edition: str | None = None, folder: Folder =
     with _cache(store) as cache:
         sealed = write_replay(cache, path, call_keys(_datasets(store, name)))
     show_text(f"{path}: {sealed:,} calls")
+
+
+def export(*, to: Path = Path("llm_calls.parquet"), edition: str | None = None, folder: Folder = None) -> None:
+    """Write every call that an edition rests on as a Parquet file (table `llm_calls`), requests and raw replies whole.
+
+    Args:
+        to: The file.
+        edition: Its name; may be left out when there is only one.
+    """
+    store = open_store(folder)
+    keys = call_keys(_datasets(store, choose_edition(store, edition)))
+    with _cache(store) as cache:
+        written = export_calls(cache, to, keys)
+    show_text(f"{to}: {written:,} calls")
 
 
 def why_miss(

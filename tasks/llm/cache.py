@@ -1,6 +1,6 @@
 """The response cache: every call that was ever made, with its raw reply.
 
-What belongs here: storing and finding calls. What does not: sealed copies (`replay`).
+What belongs here: storing and finding calls. What does not: sealed copies (`replay`), Parquet (`export`).
 """
 
 import logging

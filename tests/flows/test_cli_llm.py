@@ -4,6 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from schemas.llm import LlmAccess
@@ -37,6 +38,8 @@ def test_a_sealed_edition_is_rebuilt_offline_to_the_same_bytes(arena: Arena, end
     assert costs["calls"][0]["calls"] == row["topics"]
     replay = arena.folder / "calls.jsonl"
     assert arena("llm", "seal", "--to", replay)[0] == 0
+    assert arena("llm", "export", "--to", arena.folder / "calls.parquet")[0] == 0
+    assert pl.read_parquet(arena.folder / "calls.parquet")["prompt"].to_list() == ["zero_shot@1"] * row["topics"]
     assert arena.json("llm", "why-miss", "--replay", replay) == {"asked": row["topics"], "missed": []}
 
     endpoint.setenv("ARENA_LLM_BASE_URL", "http://127.0.0.1:9/v1")

@@ -10,15 +10,18 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+import pyarrow.parquet as pq
 import pytest
 
 from schemas.errors import BadInput, StoreError
 from schemas.llm import BudgetSettings, Message, Parameters, PromptRef, Request
+from schemas.tables.llm_calls import LLM_CALLS
 from tasks.llm.blocking import BlockingDoor
 from tasks.llm.budget import Budget
 from tasks.llm.cache import Cache
 from tasks.llm.database import VERSION, Database
 from tasks.llm.door import Door
+from tasks.llm.export import export_calls
 from tasks.llm.images import read_image
 from tasks.llm.replay import Replay, write_replay
 from tests.conftest import REPOSITORY
@@ -137,6 +140,22 @@ def test_equal_runs_are_sealed_to_equal_bytes(recorded, tmp_path):
     write_replay(cache, tmp_path / "again.jsonl", reversed(keys))
     assert (tmp_path / "again.jsonl").read_bytes() == path.read_bytes()
     assert write_replay(cache, tmp_path / "all.jsonl") == 7
+
+
+def test_calls_as_parquet(recorded, tmp_path):
+    cache = Cache(Database(tmp_path / "c.db"))
+    assert export_calls(cache, tmp_path / "calls.parquet") == 7
+    table = pq.read_table(tmp_path / "calls.parquet")
+    assert table.schema.equals(LLM_CALLS.arrow)
+    rows = table.to_pylist()
+    assert [row["key"] for row in rows] == sorted(row["key"] for row in rows)
+    assert sorted(row["outcome"] for row in rows) == ["failed", "ok", "ok", "ok", "ok", "over_budget", "refused"]
+    for row in rows:
+        assert json.loads(row["request"])["model"] == row["model"] == "m"
+        assert (row["reason"] is None) == (row["outcome"] == "ok")
+        assert row["cost_usd"] == pytest.approx((row["input_tokens"] + row["output_tokens"]) * 1e-6)
+    key = rows[0]["key"]
+    assert export_calls(cache, tmp_path / "one.parquet", [key]) == 1
 
 
 def test_a_call_that_is_not_there_cannot_be_sealed(recorded, tmp_path):

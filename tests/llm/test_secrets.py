@@ -11,6 +11,7 @@ from schemas.errors import BadInput
 from tasks.llm.cache import Cache
 from tasks.llm.database import Database
 from tasks.llm.door import Door
+from tasks.llm.export import export_calls
 from tasks.llm.replay import write_replay
 from tests.llm.conftest import KEY, SECRET, question, scored
 from tests.llm.scripted_server import Answer, completion, error
@@ -40,6 +41,7 @@ def test_no_file_log_or_reply_holds_the_key(server, settings, tmp_path, caplog):
     assert replies[0].text == "Your key is [API key]"
     cache = Cache(Database(tmp_path / "c.db"))
     write_replay(cache, tmp_path / "replay.jsonl")
+    export_calls(cache, tmp_path / "calls.parquet")
     kept = [path.read_bytes() for path in tmp_path.iterdir()]
     rows = cache._database.execute("SELECT * FROM calls").fetchall()
     everything = [caplog.text, repr(replies), *shown, repr(settings), settings.model_dump_json(), repr(rows)]
