@@ -7,7 +7,7 @@ TORCH ?= torch==2.13.0
 VENV := .venv
 RUN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-EXTRAS := dense,organize,llm,dev
+EXTRAS := dense,organize,llm,pdf,dev
 export HF_HUB_OFFLINE ?= 1
 
 .PHONY: demo test lint types bench ui e2e

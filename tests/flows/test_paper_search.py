@@ -108,6 +108,12 @@ def test_the_flow_needs_no_edition_for_recorded_results(tmp_path: Path, files: t
     assert {"search/some/results/mine", "search/some/judgments/score_only+m", "search/some/agreement"} <= built.keys()
 
 
+@pytest.fixture
+def copied(built: Path, tmp_path: Path) -> Path:
+    """A copy of the built store."""
+    return shutil.copytree(built / "store", tmp_path / "copied")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -122,9 +128,9 @@ def test_the_flow_needs_no_edition_for_recorded_results(tmp_path: Path, files: t
 )
 @pytest.mark.usefixtures("server")
 def test_what_is_wrongly_asked_is_told_in_one_line(
-    built: Path, files: tuple[Path, Path], options: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+    copied: Path, files: tuple[Path, Path], options: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert arena("judge", files[0], "--root", built / "store", *options) == 2
+    assert arena("judge", files[0], "--root", copied, *options) == 2
     told_last = capsys.readouterr().err.strip().splitlines()[-1]
     assert message in told_last
     assert told_last.startswith("arena: ")

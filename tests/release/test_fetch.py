@@ -310,14 +310,14 @@ def test_only_wanted_records_stay_and_a_filter_loses_no_byte(server: S2Server, t
 def test_two_processes_do_not_fetch_one_release(server: S2Server, tmp_path: Path) -> None:
     refused: list[str] = []
 
-    def again(total: int) -> None:
-        server.on_bytes = lambda total: None
+    def again(times: int) -> None:  # while the first one waits for the answer
+        server.on_listed = lambda times: None
         try:
             fetch(server, tmp_path)
         except ReleaseError as error:
             refused.append(str(error))
 
-    server.on_bytes = again
+    server.on_listed = again
     fetch(server, tmp_path)
     assert "another process is fetching it" in refused[0]
     assert_same(server, tmp_path / "mirror")
