@@ -163,11 +163,11 @@ def test_a_wrong_line_of_a_run_file_is_named(arena):
     assert f"{run}, line 2" in " ".join(err.split())
 
 
-def test_the_installed_command_knows_nothing_of_prefect(built):
+def test_the_installed_command_knows_nothing_of_prefect(arena):
     """A run without a server must not pay for, or need, Prefect."""
     program = (
         "import sys; from flows import cli;"
-        f"cli.app.meta(['run', 'discovery', '--root', {str(built / 'store')!r}, '--baselines', 'title',"
+        f"cli.app.meta(['run', 'discovery', '--root', {str(arena.folder / 'store')!r}, '--baselines', 'title',"
         " '--retrievers', 'bm25', '--until', 'topics'], exit_on_error=False);"
         "sys.exit('prefect' in sys.modules)"
     )
