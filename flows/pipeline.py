@@ -32,6 +32,7 @@ from schemas.settings import (
 )
 from tasks.corpus.mindmap_files import open_maps
 from tasks.release.diffs import open_diffs
+from tasks.release.gate import list_refused
 from tasks.release.mirror import list_releases, open_release
 from tasks.reports.report import ReportSettings
 from tasks.store.editions import Editions
@@ -203,12 +204,13 @@ class Pipeline:
 
 
 def open_files(machine: Machine, release: str | None) -> dict[DatasetName, ReleaseDataset]:
-    """The files of a release in the machine's mirror (None: of the newest), fingerprinted.
+    """The files of a release in the machine's mirror (None: of the newest that was not refused), fingerprinted.
 
     Raises:
         ReleaseError: There is no such release, or it is not complete.
     """
-    known = list_releases(machine.releases)
+    refused = list_refused(machine.releases)
+    known = [found for found in list_releases(machine.releases) if found not in refused]
     if release is None and not known:
         raise ReleaseError(f"no release in {machine.releases}; choose another --releases, or see README: real releases")
     return open_release(machine.releases, release or known[-1], machine.root / "fingerprints.json")

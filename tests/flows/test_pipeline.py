@@ -1,11 +1,16 @@
 """The walk over a plan: order, what is executed again and what not, what the edition says."""
 
+import shutil
 from dataclasses import replace
 
 import pytest
 
+from flows.machine import Machine
+from flows.pipeline import open_files
 from schemas.errors import BadInput, StageFailed, UsageError
+from schemas.gate import GateSettings
 from schemas.settings import StageControl
+from tasks.release.gate import check_release
 from tasks.store.editions import Editions
 
 
@@ -84,3 +89,14 @@ def test_a_failure_names_stage_and_cause_and_keeps_what_was_done(pipeline, chain
     chain.executed.clear()
     pipeline.walk(chain.steps(42), release="r")
     assert chain.executed == ["surveys", "references"]
+
+
+def test_the_newest_release_is_the_newest_that_was_not_refused(built, tmp_path):
+    releases = shutil.copytree(built / "releases", tmp_path / "releases")
+    shutil.copytree(releases / "2026-01-06", releases / "2026-01-13")
+    for text in (releases / "2026-01-13" / "papers").iterdir():
+        text.write_bytes(b"")
+    machine = Machine(root=tmp_path / "store", releases=releases)
+    for release in ("2026-01-06", "2026-01-13"):
+        check_release(releases, release, GateSettings())
+    assert open_files(machine, None)["papers"].release == "2026-01-06"
