@@ -182,9 +182,9 @@ class Downloader:
                 self._progress(self.tally)
                 if self.stop.is_set():
                     raise Stopped
+                self._throttle.take(written)
                 if room == 0:
                     break
-                self._throttle.take(written)
 
     @contextmanager
     def _ask(self, target: Target, links: Links, span: str) -> Generator[httpx.Response]:
