@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
-from flows.models import model_access
+from flows.models import default_cache, model_access
 from flows.options import FLAT, Folder, open_store
 from flows.pipeline import choose_edition
 from flows.terminal import show_json, show_rows, show_text
@@ -144,7 +144,7 @@ def _cache(store: Store) -> Generator[Cache]:
         StoreError: There is none.
     """
     access = model_access(store.root)
-    path = access.settings.cache if access else store.root / "llm" / "calls.sqlite"
+    path = access.settings.cache if access else default_cache(store.root)
     if path is None or not path.is_file():
         raise StoreError(f"{path}: no cache of model calls; run something that asks a model, or set ARENA_LLM_CACHE")
     database = Database(path)

@@ -16,7 +16,7 @@ from flows.pipeline import choose_edition
 from flows.terminal import show_json, show_rows, show_text
 from schemas.errors import UsageError
 from schemas.mindmap import Tree
-from schemas.settings import EncoderSettings, OrganizationSettings, StageControl
+from schemas.settings import OrganizationSettings, StageControl
 from schemas.tables.tree_scores import distance_measure
 from tasks.reports.sections.organization import draw_topics
 from tasks.store.editions import Editions
@@ -148,11 +148,9 @@ def headings(
 
 
 def _score(gold: Path, pred: Path, encoder: str, threshold: float, entities: str, svg: Path | None) -> list[tables.Row]:
-    from pydantic import TypeAdapter
-
     from tasks.index.encoder import Encoder
     from tasks.reports.treedrawing import draw_trees
-    from tasks.stats.labels import LabelVectors
+    from tasks.stats.labels import LabelVectors, label_encoder
     from tasks.stats.tree_files import read_trees
     from tasks.stats.tree_scores import TreeScorer, TreeScoreSettings
 
@@ -161,8 +159,8 @@ def _score(gold: Path, pred: Path, encoder: str, threshold: float, entities: str
         raise UsageError(
             f"no tree of {pred} has the name of one of {gold} (of {pred.name}: {', '.join(sorted(built.trees)[:3])}...)"
         )
-    chosen = {"encoder": EncoderSettings(model=encoder, max_tokens=128), "threshold": threshold, "entities": entities}
-    rule = TypeAdapter(TreeScoreSettings).validate_python(chosen)
+    chosen = {"encoder": label_encoder(encoder), "threshold": threshold, "entities": entities}
+    rule = TreeScoreSettings.model_validate(chosen)
     scorer = TreeScorer(LabelVectors(Encoder(rule.encoder).encode), rule)
     rows: list[tables.Row] = []
     for number, (name, tree) in enumerate(golden.trees.items()):

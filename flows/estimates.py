@@ -7,8 +7,6 @@ What belongs here: estimates of planned steps. What does not: caps (`tasks/llm/b
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import polars as pl
-
 from flows.models import model_access
 from flows.plan import Step
 from schemas.errors import UsageError
@@ -53,10 +51,8 @@ def _estimate(store: Store, slots: dict[str, Ref], step: Step) -> StepEstimate |
     demand = _demand(step, settings) if model else None
     if model is None or demand is None:
         return None
-    topics = evaluated_topics(store.open(slots["topics"]), settings.limit_topics)
-    if "mindmaps" in step.inputs and "mindmaps" in slots:
-        maps = pl.read_parquet(store.open(slots["mindmaps"]).files(), columns=["topic_id"])
-        topics = topics.join(maps, on="topic_id", how="semi")
+    maps = store.open(slots["mindmaps"]) if "mindmaps" in step.inputs and "mindmaps" in slots else None
+    topics = evaluated_topics(store.open(slots["topics"]), settings.limit_topics, maps)
     access = model_access(store.root)
     if access is None:
         raise UsageError("no language model is set up; set ARENA_LLM_BASE_URL and ARENA_LLM_API_KEY")

@@ -38,7 +38,7 @@ def model_access(root: Path, budget: BudgetSettings | None = None) -> LlmAccess 
     given: dict[str, Any] = {name: value for name in names if (value := os.environ.get(f"ARENA_LLM_{name.upper()}"))}
     if not key and not given.keys() & {"base_url", "replay"}:
         return None
-    settings = {"model": UNNAMED, "cache": root / "llm" / "calls.sqlite"} | _settings_file() | given
+    settings = {"model": UNNAMED, "cache": default_cache(root)} | _settings_file() | given
     if budget:
         settings["budget"] = budget
     try:
@@ -46,6 +46,11 @@ def model_access(root: Path, budget: BudgetSettings | None = None) -> LlmAccess 
     except ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_input=False))
         raise UsageError(f"the environment (ARENA_LLM_...) sets up no usable endpoint: {wrong}") from None
+
+
+def default_cache(root: Path) -> Path:
+    """Where replies are kept when the environment names no other file."""
+    return root / "llm" / "calls.sqlite"
 
 
 def choose_model(root: Path, model: str | None) -> ModelName:

@@ -203,6 +203,11 @@ class Pipeline:
         return self.store.open(slots[slot]).manifest.parameters
 
 
+def fingerprints_in(root: Path) -> Path:
+    """The file of a store that remembers digests of release files."""
+    return root / "fingerprints.json"
+
+
 def open_files(machine: Machine, release: str | None) -> dict[DatasetName, ReleaseDataset]:
     """The files of a release in the machine's mirror (None: of the newest that was not refused), fingerprinted.
 
@@ -213,7 +218,7 @@ def open_files(machine: Machine, release: str | None) -> dict[DatasetName, Relea
     known = [found for found in list_releases(machine.releases) if found not in refused]
     if release is None and not known:
         raise ReleaseError(f"no release in {machine.releases}; choose another --releases, or see README: real releases")
-    return open_release(machine.releases, release or known[-1], machine.root / "fingerprints.json")
+    return open_release(machine.releases, release or known[-1], fingerprints_in(machine.root))
 
 
 def open_update(machine: Machine, edition: str, release: str | None) -> Update:
@@ -229,7 +234,7 @@ def open_update(machine: Machine, edition: str, release: str | None) -> Update:
     earlier = Editions(store).load(edition)
     refs = {slot: earlier.slots[slot] for slot in RECORD_STAGES if slot in earlier.slots}
     datasets: dict[str, DatasetName] = {slot: _made_of(store, ref) for slot, ref in refs.items()}
-    fingerprints = machine.root / "fingerprints.json"
+    fingerprints = fingerprints_in(machine.root)
     diffs = open_diffs(machine.releases, earlier.release, release, set(datasets.values()), fingerprints)
     return Update(
         ReleaseId(release),

@@ -14,7 +14,7 @@ from schemas.release import ReleaseDataset
 from schemas.settings import EncoderSettings, OrganizationSettings, RunSettings
 from tasks.corpus.mindmaps import MindmapSettings, mindmaps
 from tasks.organization.builder import Builder, find_builder
-from tasks.stats.labels import LABEL_ENCODER
+from tasks.stats.labels import label_encoder
 from tasks.stats.organize import OrganizeSettings, organize
 from tasks.stats.tree_scores import TreeScoreSettings, tree_scores
 
@@ -131,7 +131,7 @@ class OrganizationPlan:
     def _scores(self, trees: Step) -> Step:
         settings = self.settings
         rule = TreeScoreSettings(
-            encoder=LABEL_ENCODER.model_copy(update={"model": settings.encoder}),
+            encoder=label_encoder(settings.encoder),
             threshold=settings.threshold,
             entities=settings.entities,
             seed=settings.seed,

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from flows.pipeline import Pipeline, Slots, StageLabel
+from flows.pipeline import Pipeline, Slots, StageLabel, fingerprints_in
 from flows.stages import find_stage
 from schemas.errors import UsageError
 from schemas.identifiers import StageName
@@ -81,7 +81,7 @@ def _reopen(item: str | Ref | ReleaseDataset, store: Store) -> str | Ref | Relea
     paths = [item.directory / file.name for file in item.files]
     if not all(path.is_file() for path in paths):
         return item
-    hashed = hash_files(paths, store.root / "fingerprints.json")
+    hashed = hash_files(paths, fingerprints_in(store.root))
     return describe_dataset(item.release, item.dataset, item.directory, paths, hashed)
 
 

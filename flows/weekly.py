@@ -4,6 +4,7 @@ What belongs here: the order, and how each week can end. What does not: fetching
 (`plan`), the walk (`pipeline`).
 """
 
+from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
 from prefect import flow, task
@@ -17,7 +18,7 @@ from flows.artifacts import leave_built, leave_changes, leave_scores, leave_tree
 from flows.as_task import may_pass, task_executor
 from flows.events import tell_published, tell_refused, tell_release
 from flows.machine import Machine
-from flows.pipeline import Pipeline, Slots, open_files, open_update, record_counts
+from flows.pipeline import Pipeline, Slots, fingerprints_in, open_files, open_update, record_counts
 from flows.upstream import Upstream, open_api
 from schemas.fetching import FetchSettings
 from schemas.gate import Finding, GateSettings
@@ -64,6 +65,15 @@ class Week(NamedTuple):
 
     release: str
     base: EditionManifest | None
+
+
+_patient = task(
+    retries=4,
+    retry_delay_seconds=exponential_backoff(backoff_factor=60),
+    retry_condition_fn=may_pass,
+    cache_policy=NO_CACHE,
+)
+"""A task that asks Semantic Scholar: tried again over minutes, where that may help."""
 
 
 @flow(name="weekly")
@@ -118,12 +128,7 @@ def _last_published(store: Store) -> EditionManifest | None:
     return max((e for e in found if e.name == e.release), key=lambda edition: edition.release, default=None)
 
 
-@task(
-    retries=4,
-    retry_delay_seconds=exponential_backoff(backoff_factor=60),
-    retry_condition_fn=may_pass,
-    cache_policy=NO_CACHE,
-)
+@_patient
 def _find_week(
     settings: WeekSettings, upstream: Upstream | None, machine: Machine, last: EditionManifest | None
 ) -> Week | None:
@@ -141,12 +146,7 @@ def _find_week(
     return Week(max(offered), last if settings.way == "diffs" else None)
 
 
-@task(
-    retries=4,
-    retry_delay_seconds=exponential_backoff(backoff_factor=60),
-    retry_condition_fn=may_pass,
-    cache_policy=NO_CACHE,
-)
+@_patient
 def _bring(settings: WeekSettings, upstream: Upstream | None, machine: Machine, week: Week) -> str | None:
     """Fetches and judges; returns why the release is refused, or None."""
     if settings.source == "service":
@@ -158,8 +158,7 @@ def _bring(settings: WeekSettings, upstream: Upstream | None, machine: Machine, 
     if week.base:
         counts = record_counts(Store(machine.root), week.base)
         steps = (week.base.release, week.release)
-        fingerprints = machine.root / "fingerprints.json"
-        verdict = check_diffs(machine.releases, steps, counts, settings.gate, fingerprints)
+        verdict = check_diffs(machine.releases, steps, counts, settings.gate, fingerprints_in(machine.root))
     else:
         verdict = check_release(machine.releases, week.release, settings.gate)
     return None if verdict.accepted else _told(verdict.findings)
@@ -181,7 +180,7 @@ def _build_corpus(pipeline: Pipeline, settings: WeekSettings, machine: Machine, 
     return pipeline.update_corpus(settings.corpus, update)
 
 
-def _told(findings: tuple[Finding, ...] | list[Finding]) -> str:
+def _told(findings: Iterable[Finding]) -> str:
     """Findings that refuse, as one line."""
     told = [f"{f.dataset} {f.check}: {f.seen}; expected {f.expected}; {f.remedy}" for f in findings if f.refuses]
     return " | ".join(told)

@@ -21,6 +21,12 @@ Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 LABEL_ENCODER = EncoderSettings(model="paraphrase-MiniLM-L6-v2", max_tokens=128)
 """The encoder of STORM's evaluation: what "Sentence-BERT" in the paper is taken to be."""
 
+
+def label_encoder(model: str) -> EncoderSettings:
+    """Another encoder of headings, cut as the usual one is."""
+    return LABEL_ENCODER.model_copy(update={"model": model})
+
+
 CAPACITY = 200_000
 """Labels that are kept; beyond, the cache starts anew."""
 

@@ -118,9 +118,8 @@ def organize(work: Workspace[OrganizeSettings]) -> None:
     """
     settings = work.settings
     made_by = _builder(work)
-    topics = evaluated_topics(work.dataset("topics"), settings.limit_topics)
+    topics = evaluated_topics(work.dataset("topics"), settings.limit_topics, work.dataset("mindmaps"))
     maps = pl.read_parquet(work.dataset("mindmaps").files()).sort("topic_id")
-    topics = topics.join(maps, on="topic_id", how="semi").sort("topic_id")
     asked = [Topic(*row) for row in topics.select("topic_id", "title", "horizon").iter_rows()]
     groups = in_shards(asked, SHARD_TOPICS, least=1)
     inputs = _open(work, made_by, asked, maps)

@@ -10,7 +10,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import polars as pl
 import pyarrow as pa
 
 from schemas.errors import StageFailed, UsageError
@@ -72,9 +71,8 @@ def run(work: Workspace[SystemSettings]) -> None:
     _system(settings)
     _require_inputs(work)
     folders = tuple((name, work.dataset(name).folder) for name in sorted(work.inputs) if name not in OPENED_HERE)
-    rows = evaluated_topics(work.dataset("topics"), settings.limit_topics)
-    if "mindmaps" in work.inputs:
-        rows = rows.join(pl.read_parquet(work.dataset("mindmaps").files()), on="topic_id", how="semi").sort("topic_id")
+    maps = work.dataset("mindmaps") if "mindmaps" in work.inputs else None
+    rows = evaluated_topics(work.dataset("topics"), settings.limit_topics, maps)
     topics = [Topic(*row) for row in rows.select("topic_id", "title", "horizon").iter_rows()]
     relevant = read_qrels(work.dataset("topics")) if settings.references == "oracle" else None
     groups = {
