@@ -66,7 +66,7 @@ def selector(
     if papers is None:
         raise UsageError(f"edition {chosen} has no papers; run: arena build")
     chosen_selector = find_selector(name)
-    asked = choose_model(store.root, model) if chosen_selector.asks else None
+    asked = choose_model(store.root, model) if chosen_selector.prompt_id else None
     with open_asking(model_access(store.root) if asked else None, asked) as asking:
         found = score_selector(labels, store.open(papers), chosen_selector, asking=asking)
     if json:

@@ -11,6 +11,11 @@ SURVEYS = declare(
         (
             Column("corpus_id", pa.int64(), "Semantic Scholar's id of the paper"),
             Column("title", pa.string(), "Title as in `papers`"),
+            Column(
+                "text_digest",
+                pa.binary(16),
+                "First 16 bytes of the sha256 of title, U+001F and abstract",
+            ),
             Column("accepted", pa.bool_(), "The selector's verdict"),
             Column("reason", pa.string(), "Why, in a few words"),
             Column("selector", pa.string(), "Which selector decided"),

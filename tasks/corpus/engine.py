@@ -55,6 +55,6 @@ def connect(budget: Budget, name: str) -> Generator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-def tables(rows: duckdb.DuckDBPyRelation) -> Iterator[pa.Table]:
-    """The rows of a query in its order, some thousands at a time."""
-    return (pa.Table.from_batches([batch]) for batch in rows.to_arrow_reader(BATCH))
+def tables(rows: duckdb.DuckDBPyRelation, size: int = BATCH) -> Iterator[pa.Table]:
+    """The rows of a query in its order, at most `size` at a time."""
+    return (pa.Table.from_batches([batch]) for batch in rows.to_arrow_reader(size))

@@ -108,8 +108,8 @@ class SurveySelector(Protocol):
         ...
 
     @property
-    def asks(self) -> bool:
-        """Whether it asks a model."""
+    def prompt_id(self) -> str | None:
+        """The prompt with which it asks a model, `id@version`; None: it asks none."""
         ...
 
     def select(self, candidates: Sequence[Candidate], asking: Asking | None = None) -> list[Verdict]:

@@ -171,7 +171,11 @@ def in_threads(
             raise
 
 
+def call_rows(askers: Iterable[Asker]) -> pa.Table:
+    """What askers asked as rows of table `model_calls`, in their order."""
+    return pa.Table.from_pylist([row for asker in askers for row in asker.calls], MODEL_CALLS.arrow)
+
+
 def write_calls(path: Path, askers: Iterable[Asker]) -> int:
-    """Writes what askers asked as table `model_calls`, in their order; returns the number of rows."""
-    rows = [row for asker in askers for row in asker.calls]
-    return write_table(path, MODEL_CALLS, pa.Table.from_pylist(rows, MODEL_CALLS.arrow))
+    """Writes `call_rows` to a file; returns their number."""
+    return write_table(path, MODEL_CALLS, call_rows(askers))

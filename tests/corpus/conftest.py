@@ -83,6 +83,8 @@ def _fill(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
 def _blank(kind: pa.DataType) -> Any:
     if pa.types.is_list(kind):
         return []
+    if pa.types.is_fixed_size_binary(kind):
+        return bytes(kind.byte_width)
     return "" if pa.types.is_string(kind) else pa.scalar(0).cast(kind).as_py()
 
 

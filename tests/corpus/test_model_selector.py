@@ -13,12 +13,14 @@ from schemas.errors import OverBudget, UsageError
 from schemas.llm import LlmAccess, ModelName
 from schemas.tables.papers import PAPERS
 from tasks.corpus.selector import Candidate, SurveyAnswer
+from tasks.corpus.selectors.model import ModelSelector
 from tasks.corpus.selectors.rules import RuleSelector
 from tasks.corpus.surveys import SurveySettings, surveys
 from tasks.llm.asker import Asker, open_door
 from tasks.llm.questions import Question, ask_by_batch
 from tasks.standin.rule import Asked
 from tasks.standin.server import NAME, StandIn, StandInSettings
+from tasks.store.dataset import Dataset
 from tests.corpus.conftest import Corpus
 from tests.llm.scripted_server import Answer, ScriptedServer, Seen, as_json, completion
 from tests.standin.asking import ScriptedModel, access_to
@@ -77,19 +79,37 @@ def test_every_candidate_gets_the_models_verdict_or_counts_as_failed(
 
 
 def test_only_new_and_changed_candidates_are_asked_about(
-    corpus: Corpus, server: ScriptedServer, access: Callable[..., LlmAccess]
+    corpus: Corpus,
+    new_corpus: Callable[[], Corpus],
+    server: ScriptedServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     model = ScriptedModel(server)
-    model.says(survey_verdict=verdict(True))
-    first = {1: "Survey one", 2: "Survey two"}
-    corpus.build(surveys, CHOSEN, llm=access(server.url), papers=papers(corpus, first))
-    corpus.build(
-        surveys, CHOSEN, llm=access(server.url), papers=papers(corpus, first | {2: "Survey 2", 3: "Survey three"})
-    )
-    assert sorted(asked.first("title") for asked in model.asked) == [
-        "Survey 2", "Survey one", "Survey three", "Survey two",
+    model.says(survey_verdict=lambda asked: "prose" if "nine" in asked.first("title") else verdict(True))
+    # each with a cache of its own, so that only verdicts, and no replies, can be known
+    accesses = (access_to(server.url, cache=tmp_path / f"{n}.sqlite") for n in range(9))
+
+    def build(corpus: Corpus, titles: dict[int, str]) -> tuple[Dataset, list[str]]:
+        before = len(model.asked)
+        dataset = corpus.build(surveys, CHOSEN, llm=next(accesses), papers=papers(corpus, titles))
+        return dataset, sorted({asked.first("title") for asked in model.asked[before:]})
+
+    first = {1: "Survey one", 2: "Survey two", 9: "Survey nine"}
+    second = first | {2: "Survey 2", 3: "Survey three", 11: "Survey one"}
+    build(corpus, first)
+    week, asked = build(corpus, second)
+    assert asked == ["Survey 2", "Survey nine", "Survey three"]  # nine has no verdict yet
+    whole, asked = build(new_corpus(), second)
+    assert asked == ["Survey 2", "Survey nine", "Survey one", "Survey three"]
+    assert week.ref.digest == whole.ref.digest
+    assert pl.read_parquet(week.files("calls"))["subject"].unique(maintain_order=True).to_list() == [
+        "1", "2", "3", "9", "11",
     ]  # fmt: skip
     assert '"temperature":0' in server.seen[0].body.decode() and '"seed":42' in server.seen[0].body.decode()
+
+    monkeypatch.setattr(ModelSelector, "prompt_id", "survey_verdict@2")
+    assert build(corpus, {1: "Survey one", 2: "Survey two"})[1] == ["Survey one", "Survey two"]
 
 
 def test_a_cap_ends_the_stage_and_a_model_must_be_named(

@@ -1,7 +1,7 @@
 """Candidates by title, verdicts by a selector, and a selector's score against labels."""
 
 import gzip
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import orjson
@@ -11,6 +11,7 @@ from schemas.errors import BadInput, UsageError
 from schemas.tables.papers import PAPERS
 from tasks.corpus import selector
 from tasks.corpus.selector import Asking, Candidate, Verdict, find_selector, score_selector
+from tasks.corpus.selectors.rules import RuleSelector
 from tasks.corpus.surveys import SurveySettings, surveys
 from tests.corpus.conftest import Corpus
 
@@ -106,7 +107,7 @@ class Oracle:
     """Accepts what has an abstract, as a selector with a model would: it says which and how it was asked."""
 
     name = "oracle"
-    asks = False
+    prompt_id = None
 
     def select(self, candidates: Sequence[Candidate], asking: Asking | None = None) -> list[Verdict]:
         return [Verdict(c.abstract is not None, f"saw {c.title}", "model-1", "prompt-2") for c in candidates]
@@ -122,6 +123,32 @@ def test_another_selector_decides_by_the_same_interface(corpus: Corpus, monkeypa
         (2, False, "saw Survey B"),
     ]
     assert {(row["selector"], row["model"], row["prompt_id"]) for row in found} == {("oracle", "model-1", "prompt-2")}
+
+
+def test_verdicts_on_the_same_texts_are_kept_and_the_dataset_is_that_of_a_first_build(
+    corpus: Corpus, new_corpus: Callable[[], Corpus], monkeypatch: pytest.MonkeyPatch
+):
+    seen: list[int] = []
+
+    class Watched(RuleSelector):
+        def select(self, candidates: Sequence[Candidate], asking: Asking | None = None) -> list[Verdict]:
+            seen.extend(candidate.corpus_id for candidate in candidates)
+            return super().select(candidates, asking)
+
+    monkeypatch.setitem(selector._registry._things, "rules", Watched)
+    week = [{"corpus_id": i, "title": f"Survey {i}", "abstract": "We review." if i % 3 else None} for i in range(1200)]
+    corpus.build(surveys, papers=corpus.given("papers", {PAPERS: week}, buckets=3))
+    assert seen == list(range(1200))
+    seen.clear()
+    rekeyed, retold, retitled = week[5] | {"corpus_id": 5000}, week[6] | {"abstract": ""}, week[7] | {"title": "Survey"}
+    emptied = week[8] | {"abstract": None}
+    after = [*week[:5], retold, retitled, emptied, *week[9:], {"corpus_id": 4000, "title": "A new survey"}, rekeyed]
+    kept = corpus.build(surveys, papers=corpus.given("papers", {PAPERS: after}, buckets=3))
+    assert seen == [7, 8, 4000]  # 6 had no abstract before either
+    assert kept.manifest.counts.notes == {"judged": 3, "known": 1198}
+    fresh = new_corpus()
+    assert kept.ref.digest == fresh.build(surveys, papers=fresh.given("papers", {PAPERS: after}, buckets=3)).ref.digest
+    assert seen[3:] == kept.table()["corpus_id"].to_pylist()
 
 
 def test_unknown_selector(corpus: Corpus):

@@ -133,11 +133,14 @@ def test_every_dataset_is_that_of_the_release_read_whole(weeks: Weeks) -> None:
     assert by_diff["paper_records"].key != whole["paper_records"].key
 
 
-def test_only_changed_texts_are_encoded(opened: Callable[[str, str], Any]) -> None:
+def test_only_changed_texts_are_encoded_and_judged(opened: Callable[[str, str], Any]) -> None:
     assert opened(OLD, "embeddings/abstract").manifest.counts.notes["reused"] == 0
     notes = opened(NEW, "embeddings/abstract").manifest.counts.notes
     assert 0 < notes["encoded"] <= 12
     assert notes["encoded"] + notes["reused"] == opened(NEW, "documents").manifest.counts.kept
+    assert opened(OLD, "surveys").manifest.counts.notes["known"] == 0
+    verdicts = opened(NEW, "surveys").manifest.counts.notes
+    assert 0 < verdicts["judged"] <= 3 < verdicts["known"]
 
 
 def test_topics_follow_their_surveys(weeks: Weeks, opened: Callable[[str, str], Any]) -> None:

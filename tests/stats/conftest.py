@@ -97,6 +97,7 @@ def publish_surveys(store: Store, accepted: Iterable[int]) -> Ref:
         {
             "corpus_id": corpus_id,
             "title": "A Survey",
+            "text_digest": bytes(16),
             "accepted": True,
             "reason": "title",
             "selector": "rules",

@@ -33,7 +33,11 @@ class ModelSelector:
     """
 
     name = "model"
-    asks = True
+
+    @property
+    def prompt_id(self) -> str:
+        """The prompt's name, with its version."""
+        return load_prompt(PROMPT).ref.name
 
     def select(self, candidates: Sequence[Candidate], asking: Asking | None = None) -> list[Verdict]:
         """One verdict per candidate; the reason is the model's own, or why there is none."""
@@ -45,7 +49,7 @@ class ModelSelector:
 
         def judge(candidate: Candidate) -> tuple[Asker, Verdict]:
             asker = Asker(asking.door, STAGE, asking.model, str(candidate.corpus_id))
-            return asker, _judge(candidate, asker, asking.model.model)
+            return asker, _judge(candidate, asker, (asking.model.model, self.prompt_id))
 
         judged = in_threads(judge, candidates, asking.access)
         asking.askers += [asker for asker, _ in judged]
@@ -57,9 +61,10 @@ def _question(candidate: Candidate) -> Question[SurveyAnswer]:
     return Question(PROMPT, values, SurveyAnswer, parameters=PARAMETERS)
 
 
-def _judge(candidate: Candidate, asker: Asker, model: str) -> Verdict:
+def _judge(candidate: Candidate, asker: Asker, asked: tuple[str, str]) -> Verdict:
+    """The verdict of a model with a prompt."""
     reply = _question(candidate).ask(asker)
-    about = (model, load_prompt(PROMPT).ref.name, reply.outcome)
+    about = (*asked, reply.outcome)
     if reply.answer is None:
         return Verdict(False, reply.reason[:MAX_REASON], *about)
     return Verdict(reply.answer.survey, " ".join(reply.answer.reason.split())[:MAX_REASON], *about)

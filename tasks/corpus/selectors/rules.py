@@ -270,7 +270,7 @@ class RuleSelector:
     """Adds up the weights of the cues found; accepts when the sum is positive."""
 
     name = "rules"
-    asks = False
+    prompt_id = None
 
     def select(self, candidates: Sequence[Candidate], asking: Asking | None = None) -> list[Verdict]:
         """One verdict per candidate; the reason names the strongest cues of the side that won, and the sum."""
