@@ -3,6 +3,7 @@
 What belongs here: listing, fetching and checking. What does not: how it is done (`tasks/release`).
 """
 
+from pathlib import Path
 from typing import Annotated
 
 from flows import tables
@@ -16,8 +17,9 @@ from schemas.errors import ReleaseError
 from schemas.fetching import FetchReport, FetchSettings
 from schemas.gate import GateSettings, Verdict
 from tasks.release.client import DatasetsApi, newest_release
+from tasks.release.diffs import list_ends
 from tasks.release.fetch import fetch_diffs, fetch_release
-from tasks.release.gate import accept_release, check_release, find_standing, newest_accepted
+from tasks.release.gate import accept_release, check_release, find_standing, find_verdict, newest_accepted
 from tasks.release.mirror import list_releases
 
 LATEST = "latest"
@@ -113,7 +115,7 @@ def check(
     """Check that a release is complete, can be read and looks like those before it; fingerprint its files.
 
     A release that does not is refused (exit code 1), marked in the mirror's folder `quarantine`, and passed over by the
-    weekly schedule.
+    weekly schedule. Diffs are checked by the weekly job; of a release to which only they lead, its verdict is shown.
 
     Args:
         release: Its id; the newest when not given.
@@ -124,11 +126,11 @@ def check(
     known = list_releases(machine.releases)
     if release is None and not known:
         raise ReleaseError(f"no release in {machine.releases}; choose another --releases, or `arena release fetch`")
-    verdict = check_release(machine.releases, release or known[-1], settings or GateSettings())
+    verdict = _verdict(machine.releases, release or known[-1], settings or GateSettings())
     if accept is not None:
         verdict = accept_release(machine.releases, verdict.release, accept)
     rows: list[tables.Row] = []
-    if verdict.accepted:
+    if verdict.accepted and verdict.release in known:
         rows = [
             {
                 "dataset": name,
@@ -145,6 +147,18 @@ def check(
             f"release {verdict.release} is refused for {count} of its findings; the last good one is "
             f"{newest_accepted(machine.releases) or 'none'}; add --accept REASON to use it all the same"
         )
+
+
+def _verdict(releases: Path, release: str, settings: GateSettings) -> Verdict:
+    """The gate's verdict on a release that is there whole; else the weekly job's on the diffs that lead to it."""
+    if release in list_releases(releases) or release not in list_ends(releases):
+        return check_release(releases, release, settings)
+    if found := find_verdict(releases, release):
+        return found
+    raise ReleaseError(
+        f"only diffs lead to release {release}, and nothing is held against them; "
+        f"run: arena build --from-edition EDITION --release {release}"
+    )
 
 
 def _newest(api: DatasetsApi) -> str:

@@ -4,7 +4,6 @@ What belongs here: the order, and how each week can end. What does not: fetching
 (`plan`), the walk (`pipeline`).
 """
 
-from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
 from prefect import flow, task
@@ -21,7 +20,7 @@ from flows.machine import Machine
 from flows.pipeline import Pipeline, Slots, fingerprints_in, open_files, open_update, record_counts
 from flows.upstream import Upstream, open_api
 from schemas.fetching import FetchSettings
-from schemas.gate import Finding, GateSettings
+from schemas.gate import GateSettings, Verdict
 from schemas.manifest import EditionManifest
 from schemas.settings import (
     CorpusSettings,
@@ -32,10 +31,10 @@ from schemas.settings import (
     StageControl,
 )
 from tasks.release.client import newest_release
-from tasks.release.diff_gate import check_diffs, judge_records
+from tasks.release.diff_gate import check_diffs, check_records
 from tasks.release.diffs import list_ends
 from tasks.release.fetch import fetch_diffs, fetch_release
-from tasks.release.gate import check_release, find_standing, list_refused
+from tasks.release.gate import check_release, list_refused
 from tasks.release.mirror import list_releases
 from tasks.store.editions import Editions
 from tasks.store.store import Store
@@ -161,7 +160,7 @@ def _bring(settings: WeekSettings, upstream: Upstream | None, machine: Machine, 
         verdict = check_diffs(machine.releases, steps, counts, settings.gate, fingerprints_in(machine.root))
     else:
         verdict = check_release(machine.releases, week.release, settings.gate)
-    return None if verdict.accepted else _told(verdict.findings)
+    return None if verdict.accepted else _told(verdict)
 
 
 def _build_corpus(pipeline: Pipeline, settings: WeekSettings, machine: Machine, week: Week) -> Slots | str:
@@ -172,15 +171,13 @@ def _build_corpus(pipeline: Pipeline, settings: WeekSettings, machine: Machine, 
     records = pipeline.until("full_texts")
     records.update_corpus(settings.corpus, update)
     store = pipeline.store
-    if find_standing(machine.releases, week.release) != "accepted":
-        before = record_counts(store, week.base)
-        after = record_counts(store, Editions(store).load(week.release))
-        if findings := list(judge_records(before, after, settings.gate)):
-            return _told(findings)
-    return pipeline.update_corpus(settings.corpus, update)
+    steps = (week.base.release, week.release)
+    rows = (record_counts(store, week.base), record_counts(store, Editions(store).load(week.release)))
+    verdict = check_records(machine.releases, steps, rows, settings.gate)
+    return pipeline.update_corpus(settings.corpus, update) if verdict.accepted else _told(verdict)
 
 
-def _told(findings: Iterable[Finding]) -> str:
-    """Findings that refuse, as one line."""
-    told = [f"{f.dataset} {f.check}: {f.seen}; expected {f.expected}; {f.remedy}" for f in findings if f.refuses]
-    return " | ".join(told)
+def _told(verdict: Verdict) -> str:
+    """What refuses a release, as one line."""
+    refusing = (finding for finding in verdict.findings if finding.refuses)
+    return " | ".join(f"{f.dataset} {f.check}: {f.seen}; expected {f.expected}; {f.remedy}" for f in refusing)

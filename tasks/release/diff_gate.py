@@ -14,7 +14,7 @@ from schemas.gate import DatasetProfile, Finding, GateSettings, Verdict
 from schemas.identifiers import DatasetName, ReleaseId
 from schemas.release import ReleaseDataset
 from tasks.release.diffs import DELETES, UPDATES, open_diffs
-from tasks.release.gate import LOOK, REFETCH, Judged, earlier_profiles, keep_verdict
+from tasks.release.gate import LOOK, REFETCH, Judged, earlier_profiles, find_verdict, keep_verdict
 from tasks.release.profile import profile_files
 
 ENOUGH = 100
@@ -54,10 +54,31 @@ def check_diffs(
     return keep_verdict(releases, Verdict(release=ReleaseId(end), compared_with=compared, findings=tuple(findings)))
 
 
-def judge_records(
+def check_records(
+    releases: Path,
+    steps: tuple[str, str],
+    rows: tuple[Mapping[DatasetName, int], Mapping[DatasetName, int]],
+    settings: GateSettings,
+) -> Verdict:
+    """Judges what the diffs leave, and marks the later release when it is refused; not again what a person accepted.
+
+    Args:
+        releases: The mirror.
+        steps: The earlier release and the later one.
+        rows: Records by dataset before the diffs were applied, and after.
+        settings: How far from the expected it may be.
+    """
+    start, end = (ReleaseId(step) for step in steps)
+    known = find_verdict(releases, end)
+    if known and known.accepted:
+        return known
+    findings = tuple(_judge_records(*rows, settings))
+    return keep_verdict(releases, Verdict(release=end, compared_with=(start,), findings=findings))
+
+
+def _judge_records(
     before: Mapping[DatasetName, int], after: Mapping[DatasetName, int], settings: GateSettings
 ) -> Iterator[Finding]:
-    """What is not as expected in the number of records, once diffs were applied."""
     for name, rows in before.items():
         least, most = rows * settings.least_ratio, rows * settings.most_ratio
         if not least <= (now := after.get(name, 0)) <= most:

@@ -67,12 +67,16 @@ def check_release(releases: Path, release: str, settings: GateSettings) -> Verdi
 
 
 def keep_verdict(releases: Path, verdict: Verdict) -> Verdict:
-    """Marks a release that is refused, unmarks one that is not; a person's acceptance of the same findings is added."""
+    """Marks a release that is refused, unmarks one that is not; a person's acceptance of the same findings is added.
+
+    What a person has accepted keeps its mark: a look at diffs finds less than a look at what they leave.
+    """
     mark = releases / QUARANTINE / f"{verdict.release}.json"
-    if verdict.accepted:
-        mark.unlink(missing_ok=True)
-        return verdict
     before = _read(Verdict, mark)
+    if verdict.accepted:
+        if before and not before.accepted:
+            mark.unlink()
+        return verdict
     if before and before.findings == verdict.findings:
         verdict = verdict.model_copy(update={"reason": before.reason})
     _write(mark, verdict)
@@ -85,15 +89,23 @@ def accept_release(releases: Path, release: str, reason: str) -> Verdict:
     Raises:
         UsageError: The release is not refused, or no reason is given.
     """
-    mark = releases / QUARANTINE / f"{release}.json"
-    verdict = _read(Verdict, mark)
+    verdict = find_verdict(releases, release)
     if verdict is None:
         raise UsageError(f"release {release} is not refused; there is nothing to accept")
     if not reason.strip():
         raise UsageError("a release is accepted for a reason; say it with --accept REASON")
     verdict = verdict.model_copy(update={"reason": reason.strip()})
-    _write(mark, verdict)
+    _write(releases / QUARANTINE / f"{release}.json", verdict)
     return verdict
+
+
+def find_verdict(releases: Path, release: str) -> Verdict | None:
+    """Why a release, or the diffs that lead to it, were refused, and whether a person accepted it since; None: never.
+
+    Raises:
+        ReleaseError: Its mark cannot be read.
+    """
+    return _read(Verdict, releases / QUARANTINE / f"{release}.json")
 
 
 def find_standing(releases: Path, release: str) -> Standing:
@@ -102,7 +114,7 @@ def find_standing(releases: Path, release: str) -> Standing:
     Raises:
         ReleaseError: Its mark cannot be read.
     """
-    verdict = _read(Verdict, releases / QUARANTINE / f"{release}.json")
+    verdict = find_verdict(releases, release)
     if verdict is not None:
         return "accepted" if verdict.accepted else "quarantined"
     return "accepted" if (releases / PROFILES / f"{release}.json").exists() else "unchecked"

@@ -129,15 +129,18 @@ class Editions:
     def _without_stale(self, slots: dict[str, Ref], fresh: set[str]) -> dict[str, Ref]:
         """Takes out old slots that were built from a dataset of a stage slot that is now another one.
 
-        A dataset that continues one of its own stage is of the edition although the other is not.
+        Datasets of one content are one here, whatever they were made from. A dataset that continues one of its own
+        stage is of the edition although the other is not.
         """
-        current = set(slots.values())
+        current = {(ref.stage, ref.digest) for ref in slots.values()}
         stages = {ref.stage for ref in slots.values()}
         kept = dict(slots)
         for slot, ref in slots.items():
             dataset = None if slot in fresh else self._store.find(ref.stage, ref.key)
             if dataset and any(
-                isinstance(entry, Ref) and entry.stage in stages - {ref.stage} and entry not in current
+                isinstance(entry, Ref)
+                and entry.stage in stages - {ref.stage}
+                and (entry.stage, entry.digest) not in current
                 for entry in dataset.manifest.inputs.values()
             ):
                 del kept[slot]

@@ -18,10 +18,10 @@ from flows.weekly import WeekSettings, weekly
 from schemas.errors import StageFailed
 from schemas.fetching import FetchSettings
 from schemas.settings import CorpusSettings, EncoderSettings, IndexSettings, RunSettings
-from tasks.index import bm25
 from tasks.release.synthetic import SyntheticSettings, write_release
 from tasks.store.editions import Editions
 from tasks.store.store import Store
+from tests.flows.conftest import Arena
 from tests.index.conftest import save_tiny_model
 from tests.release.s2_server import KEY, S2Server
 
@@ -71,7 +71,7 @@ def upstream_of(server: S2Server, folder: Path) -> Upstream:
 
 @pytest.fixture
 def week(tmp_path: Path, server: S2Server, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Runs the flow and returns its final state."""
+    """Runs the flow in a folder (None: that of the test) and returns its final state."""
     monkeypatch.setenv("S2_API_KEY", KEY)
     settings = WeekSettings(
         corpus=CORPUS,
@@ -79,8 +79,11 @@ def week(tmp_path: Path, server: S2Server, monkeypatch: pytest.MonkeyPatch) -> A
         runs=RunSettings(baselines=("title",), retrievers=("bm25", "dense")),
         fetch=FetchSettings(spare_gib=0),
     )
-    upstream = upstream_of(server, tmp_path)
-    return lambda: weekly(settings, upstream, machine=machine_of(tmp_path), return_state=True)
+
+    def run(folder: Path = tmp_path) -> Any:
+        return weekly(settings, upstream_of(server, folder), machine=machine_of(folder), return_state=True)
+
+    return run
 
 
 def test_weeks_follow_each_other_and_nothing_happens_twice(week: Any, server: S2Server, tmp_path: Path) -> None:
@@ -131,22 +134,56 @@ def test_a_refused_week_leaves_the_last_edition_and_the_next_one_is_built(
     assert week().name == "NothingNew"
 
 
-def test_an_interrupted_week_ends_at_the_same_edition(
+def test_what_diffs_leave_is_judged_too_and_a_person_can_accept_it(
+    week: Any, server: S2Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert week().is_completed()
+    many = [record | {"corpusid": 10**9 + place} for place, record in enumerate(papers_of(server)[:100])]
+    offer(server, FIRST, SECOND, many, [])
+    state = week()
+    assert state.name == "Refused"
+    assert "papers rows: " in state.message and "after the diffs; expected" in state.message
+    calls = len(server.calls)
+    assert week().name == "NothingNew"
+    assert len(server.calls) == calls + 1
+
+    arena = Arena(tmp_path, capsys)
+    check = ("release", "check", SECOND, "--releases", tmp_path / "mirror", "--root", tmp_path / "store")
+    code, out, err = arena(*check)
+    assert code == 1 and f"release {SECOND} is refused" in err and "after the diffs" in out
+    assert arena(*check, "--accept", "They were announced.")[0] == 0
+    assert week().is_completed()
+    assert Editions(Store(tmp_path / "store")).load(SECOND).published
+    assert week().name == "NothingNew"
+
+
+def test_a_week_interrupted_again_and_again_ends_at_the_same_edition(
     week: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
-        raise ZeroDivisionError("injected")
+    publish, left = Store._publish, 0
 
+    def die_after_some(*arguments: Any) -> Any:
+        nonlocal left
+        if not left:
+            raise ZeroDivisionError("injected")
+        left -= 1
+        return publish(*arguments)
+
+    store = Store(tmp_path / "store")
+    interrupted = 0
     with monkeypatch.context() as patch:
-        patch.setattr(bm25, "_index_group", fail)
-        state = week()
-        assert state.is_failed()
-        with pytest.raises(StageFailed, match="injected"):
-            state.result()
-    editions = Editions(Store(tmp_path / "store"))
-    begun = editions.load(FIRST)
-    assert not begun.published
-    assert week().is_completed()
-    whole = editions.load(FIRST)
-    assert whole.published
-    assert begun.slots.items() <= whole.slots.items()
+        patch.setattr(Store, "_publish", die_after_some)
+        while True:
+            left = 4
+            state = week()
+            if state.is_completed():
+                break
+            interrupted += 1
+            with pytest.raises(StageFailed, match="injected"):
+                state.result()
+            assert not Editions(store).load(FIRST).published
+    assert interrupted >= 3
+    assert week(tmp_path / "undisturbed").is_completed()
+    editions = [Editions(Store(folder / "store")).load(FIRST) for folder in (tmp_path, tmp_path / "undisturbed")]
+    assert all(edition.published for edition in editions)
+    assert editions[0].slots == editions[1].slots

@@ -37,6 +37,17 @@ def test_replacing_a_dataset_takes_out_what_was_made_from_it(store: Store) -> No
     assert editions.load("week") == edition
 
 
+def test_what_was_made_from_equal_content_stays(store: Store) -> None:
+    editions = Editions(store)
+    plain, other = store.build(request_for()).ref, store.build(request_for(flavour="other")).ref
+    assert plain.digest == other.digest and plain.key != other.key
+    cached = derive(store, plain)
+    assert derive(store, other) == cached
+    editions.record("week", "r1", {"topics": other})
+    editions.record("week", "r1", {"scores/a": cached})
+    assert set(editions.record("week", "r1", {"scores/b": cached}).slots) == {"topics", "scores/a", "scores/b"}
+
+
 def test_published_editions_take_new_runs_only(store: Store) -> None:
     editions = Editions(store)
     three, four = store.build(request_for()).ref, store.build(request_for(shards=4)).ref
