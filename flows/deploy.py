@@ -219,10 +219,7 @@ def _tell(block: UUID, name: str, event: str, resource: str) -> AutomationCore:
 
 
 def _event(name: str, resource: str, once_in: timedelta = timedelta(0)) -> EventTrigger:
-    """Acts on an event, and for the same resource not again for a while.
-
-    The weekly job itself says that a release is there: acting on that every time would start it for ever when it fails.
-    """
+    """Acts on an event, and for the same resource not again for a while."""
     return EventTrigger(
         match=ResourceSpecification({"prefect.resource.id": resource}),
         for_each={"prefect.resource.id"},

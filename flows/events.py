@@ -12,10 +12,13 @@ STAGE_FAILED = "arena.stage.failed"
 
 
 def tell_release(release: str) -> None:
-    """A release that can be built has appeared."""
+    """A release that can be built has appeared, and the weekly job takes it up.
+
+    Said of `arena.release.<id>`, which anyone else may, the same event starts the weekly job (`deploy`).
+    """
     emit_event(
         RELEASE_AVAILABLE,
-        resource={"prefect.resource.id": f"arena.release.{release}", "prefect.resource.name": release},
+        resource={"prefect.resource.id": f"arena.week.{release}", "prefect.resource.name": release},
         payload={"release": release},
     )
 

@@ -20,6 +20,7 @@ import psutil
 import pytest
 
 from tasks.release.synthetic import SyntheticSettings, write_release
+from tasks.standin.server import NAME, StandIn, StandInSettings
 
 REPOSITORY = Path(__file__).parents[2]
 RELEASE = "2026-01-06"
@@ -33,6 +34,12 @@ CANARY = "canary-7f1c-never-written"
 
 KEYS = ("S2_API_KEY", "ARENA_LLM_API_KEY", "OPENAI_API_KEY", "ARENA_S2_API_KEY", "ARENA_OPENALEX_API_KEY")
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "CRASHED")
+
+QUESTIONS_AT_ONCE = 4
+"""How many a language model is asked."""
+
+REPORTED_TWICE_S = 15
+"""Within so many seconds of a crash; a retry before that is lost with the second report."""
 
 T = TypeVar("T")
 Run = dict[str, Any]
@@ -172,10 +179,8 @@ class Site:
         return found
 
     def retry(self, run: str) -> None:
-        """Does what the button Retry does until the run is under way.
-
-        A worker reports a crash a second time some ten seconds after the first: a retry before that is lost.
-        """
+        """Does what the button Retry does until the run is under way, once a worker has reported a crash twice."""
+        time.sleep(REPORTED_TWICE_S)
 
         def look() -> bool:
             state = self.run(run)["state_type"]
@@ -186,11 +191,19 @@ class Site:
         wait_for(f"the retry of run {run} begins", look, 120, every=1)
 
     def tasks(self, run: str) -> dict[str, str]:
-        """States of a run's tasks by slot, the newest of each name."""
-        found = self.post(
-            "/task_runs/filter", {"flow_runs": {"id": {"any_": [run]}}, "sort": "EXPECTED_START_TIME_ASC"}
-        )
-        return {task["name"]: task["state_name"] for task in found}
+        """States of the tasks of a run that has ended, by slot, the newest of each name.
+
+        The server writes them down some time after the run told of them: what it says twice in a row is taken.
+        """
+        wanted = {"flow_runs": {"id": {"any_": [run]}}, "sort": "EXPECTED_START_TIME_ASC"}
+        seen: list[dict[str, str]] = [{}]
+
+        def look() -> bool:
+            seen.append({task["name"]: task["state_name"] for task in self.post("/task_runs/filter", wanted)})
+            return seen[-1] == seen[-2] != {} and not {"Pending", "Running"} & set(seen[-1].values())
+
+        wait_for(f"the states of the tasks of run {run}", look, every=2)
+        return seen[-1]
 
     def artifacts(self, run: str) -> dict[str, Any]:
         found = self.post("/artifacts/filter", {"flow_runs": {"id": {"any_": [run]}}, "limit": 200})
@@ -238,11 +251,27 @@ def out() -> Path:
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory, out: Path) -> Iterator[Site]:
+def stand_in(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandIn]:
+    """A language model that takes a moment for an answer, and writes down what it was asked."""
+    log = tmp_path_factory.mktemp("stand-in") / "asked.jsonl"
+    log.touch()
+    with StandIn(StandInSettings(log=log, delay_s=0.2)) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory, out: Path, stand_in: StandIn) -> Iterator[Site]:
     """Server, one worker on pool cpu, all deployments there."""
     folder = tmp_path_factory.mktemp("site")
     write_release(folder / "releases", SyntheticSettings(papers=PAPERS))
     found = Site(folder, out)
+    found.environment |= {
+        "ARENA_LLM_BASE_URL": stand_in.url,
+        "ARENA_LLM_PROVIDER": NAME,
+        "ARENA_LLM_MODEL": NAME,
+        "ARENA_LLM_SETTINGS": str(folder / "models.json"),
+    }
+    (folder / "models.json").write_text(json.dumps({"concurrency": QUESTIONS_AT_ONCE}))
     try:
         found.start_server()
         first = json.loads(found.arena("deploy", "--gpu-pool", "cpu", "--json").stdout)

@@ -1,6 +1,7 @@
 """What a maintainer does in the browser: reads a form, fills it, sees the run end, is told what is wrong."""
 
 import json
+import shutil
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -108,6 +109,46 @@ def test_the_stages_to_run_again_are_a_list_to_choose_from(site, page, out):
     open_form(site, page, "rerun-stage", {"edition": RELEASE, "stage": "topics", "mode": "force"})
 
     shown = page.locator("body").inner_text()
-    page.screenshot(path=out / "rerun.png", full_page=True)
+    page.screenshot(path=out / "rerun-form.png", full_page=True)
     for words in ("Which stage; all of its slots", "if_failed executes what is missing"):
         assert words in shown, words
+
+
+def test_a_broken_release_file_fails_its_stage_and_rerunning_that_stage_in_the_browser_mends_the_edition(
+    site, page, undisturbed, tmp_path, out
+):
+    releases, root = tmp_path / "releases", tmp_path / "store"
+    shutil.copytree(site.folder / "releases", releases)
+    victim = sorted((releases / RELEASE / "citations").iterdir())[-1]
+    content = victim.read_bytes()
+    victim.write_bytes(content[: len(content) // 2])
+    machine = {"root": str(root), "releases": str(releases), "workers": 1}
+
+    run = site.start("build-corpus", {"release": RELEASE, "settings": CORPUS, "machine": machine})
+    failed = site.ended(run)
+    assert failed["state_type"] == "FAILED"
+    for part in ("citation_records", victim.name):
+        assert part in failed["state"]["message"]
+    states = site.tasks(run)
+    assert states["paper_records"] == "Completed" and states["citation_records"] == "Failed"
+    event = wait_for("the event of the failure", lambda: failures(site), 30)
+    assert "citation_records" in event[0]["resource"]["prefect.resource.name"]
+
+    victim.write_bytes(content)
+    name = open_form(site, page, "rerun-stage", {"edition": RELEASE, "stage": "citation_records", "machine": machine})
+    page.screenshot(path=out / "rerun.png", full_page=True)
+    page.get_by_role("button", name="Submit").click()
+    again = wait_for("the form's run exists", lambda: runs_named(site, name), 60)[0]["id"]
+    site.completed(again)
+    states = site.tasks(again)
+    assert states["citation_records"] == "Completed"
+    assert states["paper_records"] == states["abstract_records"] == "Cached"
+    assert {"references", "topics", "statistics"} <= {name for name, state in states.items() if state == "Completed"}
+    whole_edition = slots(undisturbed)
+    assert slots(root).items() <= whole_edition.items()
+    assert "topics" in slots(root)
+
+
+def failures(site: Site) -> list[dict]:
+    found = site.post("/events/filter", {"filter": {"event": {"name": ["arena.stage.failed"]}}})
+    return found["events"]
