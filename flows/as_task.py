@@ -9,6 +9,7 @@ process built, or that was deleted (infra/decisions/0004-cached-means-the-store-
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any, cast
 from uuid import UUID
 
@@ -71,8 +72,10 @@ def _build_stage(
     resources: Resources,
     label: StageLabel,
 ) -> State[Ref]:
-    with take_place(settings):
-        built = build_labelled(store, Request(stage, settings, inputs), resources, label, _progress(label.slot))
+    request = Request(stage, settings, inputs)
+    executes = label.forced or store.find(stage.name, request.key) is None
+    with take_place(settings) if executes else nullcontext():
+        built = build_labelled(store, request, resources, label, _progress(label.slot))
     if not built.executed:
         return Completed(name="Cached", message=f"{built.ref.key} is in the store", data=built.ref)
     counts = store.open(built.ref).manifest.counts
