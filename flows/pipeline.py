@@ -33,7 +33,7 @@ from schemas.settings import (
 from tasks.corpus.mindmap_files import open_maps
 from tasks.release.diffs import open_diffs
 from tasks.release.gate import list_refused
-from tasks.release.mirror import list_releases, open_release
+from tasks.release.mirror import find_files, list_releases, open_figures, open_release
 from tasks.reports.report import ReportSettings
 from tasks.store.editions import Editions
 from tasks.store.recipes import Recipes
@@ -224,6 +224,8 @@ def open_files(machine: Machine, release: str | None) -> dict[DatasetName, Relea
 def open_update(machine: Machine, edition: str, release: str | None) -> Update:
     """The records of an edition, and the diffs that lead from its release to another, fingerprinted.
 
+    There are no diffs of figures: those in the folder of the later release are used, or else those of the earlier one.
+
     Raises:
         UsageError: No release is named, or there is no such edition.
         ReleaseError: No diffs in the machine's mirror lead there, or one is not complete.
@@ -236,9 +238,12 @@ def open_update(machine: Machine, edition: str, release: str | None) -> Update:
     datasets: dict[str, DatasetName] = {slot: _made_of(store, ref) for slot, ref in refs.items()}
     fingerprints = fingerprints_in(machine.root)
     diffs = open_diffs(machine.releases, earlier.release, release, set(datasets.values()), fingerprints)
+    folders = (machine.releases / name for name in (release, earlier.release))
+    pictured = next((folder / "figures" for folder in folders if find_files(folder, "figures")), None)
     return Update(
         ReleaseId(release),
         {slot: (ref, [diff.datasets[datasets[slot]] for diff in diffs]) for slot, ref in refs.items()},
+        open_figures(pictured, release, fingerprints) if pictured else None,
     )
 
 

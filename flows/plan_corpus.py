@@ -66,14 +66,16 @@ class Update(NamedTuple):
     Attributes:
         release: The later release.
         records: Of each record stage that the edition has, by slot: its dataset, and the diffs of it in order.
+        figures: A folder of figures: the later release's, or else the earlier one's.
     """
 
     release: ReleaseId
     records: Mapping[str, tuple[Ref, Sequence[ReleaseDataset]]]
+    figures: ReleaseDataset | None = None
 
 
 def plan_update(settings: CorpusSettings, update: Update, choose_model: Callable[[], ModelName]) -> list[Step]:
-    """As `plan_corpus`, from an earlier edition's records and the diffs since; figures can come from URLs alone.
+    """As `plan_corpus`, from an earlier edition's records and the diffs since.
 
     Raises:
         ReleaseError: The edition has no full texts, which the settings need.
@@ -84,7 +86,7 @@ def plan_update(settings: CorpusSettings, update: Update, choose_model: Callable
         slot: {"earlier": earlier, **{f"diff-{place:03d}": diff for place, diff in enumerate(diffs)}}
         for slot, (earlier, diffs) in update.records.items()
     }
-    return _plan_from_records(settings, inputs, None, choose_model)
+    return _plan_from_records(settings, inputs, update.figures, choose_model)
 
 
 def _plan_from_records(

@@ -189,3 +189,19 @@ def test_what_cannot_be_continued_says_why(weeks: Weeks) -> None:
         open_update(machine, OLD, "2026-02-03")
     with pytest.raises(UsageError, match="add --release"):
         open_update(machine, OLD, None)
+
+
+def test_figures_are_the_later_releases_or_else_the_earlier_ones(weeks: Weeks) -> None:
+    machine = weeks.machines["diff"]
+    assert open_update(machine, OLD, NEW).figures is None
+    try:
+        for release in (OLD, NEW):
+            folder = weeks.mirror / release / "figures"
+            (folder / "data").mkdir(parents=True)
+            (folder / "data" / "1.json").write_text("[]")
+            found = open_update(machine, OLD, NEW).figures
+            assert found is not None
+            assert (found.directory, found.release, found.dataset) == (folder, NEW, "figures")
+    finally:
+        for release in (OLD, NEW):
+            shutil.rmtree(weeks.mirror / release / "figures", ignore_errors=True)
