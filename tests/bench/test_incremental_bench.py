@@ -25,6 +25,7 @@ from flows.machine import Machine
 from flows.pipeline import Pipeline, build_labelled, open_files, open_update
 from schemas.manifest import Ref
 from schemas.settings import CorpusSettings, EncoderSettings, IndexSettings, Resources
+from tasks.index.encoder import Encoder
 from tasks.release.synthetic import SyntheticSettings, write_release
 from tasks.standin.server import NAME, StandIn, StandInSettings
 from tasks.store.store import Store
@@ -105,6 +106,7 @@ def peak_memory() -> float:
 
 def build(machine: Machine, release: str, earlier: str | None) -> dict[str, Any]:
     """Builds an edition in this process: by slot seconds, peak memory so far in MiB, digests; what was worked on."""
+    start_up = _start_up() if DENSE else 0.0
     seconds: dict[str, float] = {}
     peaks: dict[str, float] = {}
     worked: dict[str, float] = {"encoded": 0, "judged": 0}
@@ -130,8 +132,16 @@ def build(machine: Machine, release: str, earlier: str | None) -> dict[str, Any]
         "seconds": seconds,
         "peaks": peaks,
         "digests": {slot: ref.digest for slot, ref in slots.items()},
+        "start_up": start_up,
         **worked,
     }
+
+
+def _start_up() -> float:
+    """Seconds until the encoder's libraries are imported and its weights are read: the same for every corpus."""
+    start = time.perf_counter()
+    Encoder(ENCODER, "cpu").encode(["warm"])
+    return time.perf_counter() - start
 
 
 def run(folder: Path, store: str, release: str, earlier: str | None = None) -> dict[str, Any]:
@@ -172,6 +182,7 @@ def test_the_cost_of_a_week_follows_its_changes(tmp_path: Path, monkeypatch: pyt
     dear = [of["seconds"]["surveys"] + of["seconds"].get(EMBEDDINGS, 0.0) for of in builds]
     show("all but surveys and embeddings", [a - b for a, b in zip(sums, dear, strict=True)])
     show("all", sums)
+    show("start-up, not in all", [of["start_up"] for of in builds])
     show("candidates judged", [of["judged"] for of in builds])
     if DENSE:
         show("texts encoded", [of["encoded"] for of in builds])
