@@ -1,6 +1,6 @@
 """What commands share: options that several have, and what is opened by them.
 
-What belongs here: settings as options, the store, the pipeline of an edition. What does not: any command (`cli_*`).
+What belongs here: settings as options, the store, the pipeline of an edition. What does not: any command (`commands`).
 """
 
 from collections.abc import Generator

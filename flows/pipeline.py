@@ -31,7 +31,7 @@ from schemas.settings import (
     StageControl,
 )
 from tasks.corpus.mindmap_files import open_maps
-from tasks.release.diffs import open_diffs
+from tasks.release.diffs import list_ends, open_diffs
 from tasks.release.gate import list_refused
 from tasks.release.mirror import find_files, list_releases, open_figures, open_release
 from tasks.reports.report import ReportSettings
@@ -226,14 +226,18 @@ def open_update(machine: Machine, edition: str, release: str | None) -> Update:
 
     There are no diffs of figures: those in the folder of the later release are used, or else those of the earlier one.
 
+    Args:
+        machine: Where store and mirror are.
+        edition: The earlier edition.
+        release: The later release; None: the newest that diffs lead to and that was not refused.
+
     Raises:
-        UsageError: No release is named, or there is no such edition.
+        UsageError: There is no such edition.
         ReleaseError: No diffs in the machine's mirror lead there, or one is not complete.
     """
-    if release is None:
-        raise UsageError(f"which release is to be made of edition {edition}? add --release")
     store = Store(machine.root)
     earlier = Editions(store).load(edition)
+    release = release or _newest_end(machine.releases, earlier.release)
     refs = {slot: earlier.slots[slot] for slot in RECORD_STAGES if slot in earlier.slots}
     datasets: dict[str, DatasetName] = {slot: _made_of(store, ref) for slot, ref in refs.items()}
     fingerprints = fingerprints_in(machine.root)
@@ -245,6 +249,14 @@ def open_update(machine: Machine, edition: str, release: str | None) -> Update:
         {slot: (ref, [diff.datasets[datasets[slot]] for diff in diffs]) for slot, ref in refs.items()},
         open_figures(pictured, release, fingerprints) if pictured else None,
     )
+
+
+def _newest_end(releases: Path, start: str) -> str:
+    refused = list_refused(releases)
+    known = [end for end in list_ends(releases) if end > start and end not in refused]
+    if not known:
+        raise ReleaseError(f"no diffs in {releases} lead on from release {start}; run: arena release diff {start}")
+    return known[-1]
 
 
 def record_counts(store: Store, edition: EditionManifest) -> dict[DatasetName, int]:

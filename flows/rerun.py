@@ -1,7 +1,7 @@
 """Builds one stage of an edition again, and then what depends on bytes that changed.
 
 What belongs here: the walk, the same with and without a server. What does not: executing (`pipeline`), printing
-(`cli_status`).
+(`commands.status`).
 """
 
 from collections.abc import Callable, Collection, Mapping

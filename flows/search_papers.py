@@ -1,7 +1,7 @@
 """Walks the search benchmark: engines answer, judges judge, engines are scored.
 
 What belongs here: the walk, the same with and without a server, and the estimate. What does not: which steps there are
-(`plan_search`), printing (`cli_judge`).
+(`plan_search`), printing (`commands.judge`).
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """What the stages of an edition are like, and which of them would run.
 
-What belongs here: looking at the store. What does not: printing (`cli_status`), running (`rerun`).
+What belongs here: looking at the store. What does not: printing (`commands.status`), running (`rerun`).
 """
 
 import fcntl

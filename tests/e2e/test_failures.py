@@ -193,6 +193,17 @@ def test_a_deleted_dataset_is_built_again_by_name_and_nothing_else_is(site, undi
     assert slots(root)["papers"] == gone
 
 
+def test_wiped_result_storage_changes_nothing(site, undisturbed, tmp_path):
+    root = shutil.copytree(undisturbed, tmp_path / "store")
+    before = slots(root)
+    shutil.rmtree(site.folder / "prefect" / "storage", ignore_errors=True)
+
+    run = site.start("build-index", parameters(root))
+    site.completed(run)
+    assert set(site.tasks(run).values()) == {"Cached"}
+    assert slots(root) == before
+
+
 def test_a_lost_run_is_found_out_and_retry_goes_on(site, lost, undisturbed):
     run, root = lost
 

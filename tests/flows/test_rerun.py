@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.cli_status import rerun as rerun_command
+from flows.commands.status import rerun as rerun_command
 from flows.machine import Machine
 from flows.pipeline import Pipeline, open_files
 from flows.rerun import rerun

@@ -187,8 +187,11 @@ def test_what_cannot_be_continued_says_why(weeks: Weeks) -> None:
     machine = weeks.machines["diff"]
     with pytest.raises(ReleaseError, match=f"no diffs lead from release {OLD} to 2026-02-03"):
         open_update(machine, OLD, "2026-02-03")
-    with pytest.raises(UsageError, match="add --release"):
-        open_update(machine, OLD, None)
+    assert open_update(machine, OLD, None).release == NEW
+    with pytest.raises(ReleaseError, match=f"no diffs in .* lead on from release {NEW}; run: arena release diff"):
+        open_update(machine, NEW, None)
+    with pytest.raises(UsageError, match="no edition"):
+        open_update(machine, "elsewhere", None)
 
 
 def test_figures_are_the_later_releases_or_else_the_earlier_ones(weeks: Weeks) -> None:

@@ -1,6 +1,6 @@
 """Commands on editions and on the store they live in: list, show, diff, fresh, verify, publish, gc.
 
-What belongs here: looking and deleting. What does not: building (`cli_build`).
+What belongs here: looking and deleting. What does not: building (`build`).
 """
 
 from datetime import date

@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from flows import tables
-from flows.cli_build import show_estimate
+from flows.commands.build import show_estimate
 from flows.machine import Machine
 from flows.options import FLAT, Folder, open_pipeline, open_store
 from flows.pipeline import choose_edition

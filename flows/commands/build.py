@@ -36,8 +36,9 @@ def build(
     Args:
         release: Id of the release, for example 2024-02-06; the newest in the folder when not given.
         edition: Name under which the datasets are recorded; the release when not given.
-        from_edition: Take this edition's records and apply the diffs between its release and this one; the result is
-            that of reading the release whole, and costs what has changed.
+        from_edition: Take this edition's records and apply the diffs between its release and this one (when it is not
+            given, the newest that diffs lead to); the result is that of reading the release whole, and costs what has
+            changed.
         json: Print the datasets as JSON.
     """
     machine = machine or Machine()

@@ -1,0 +1,1 @@
+"""Commands of `arena`, one file a subject; `flows.cli` names them."""
