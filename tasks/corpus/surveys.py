@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 import duckdb
 import pyarrow as pa
-import pyarrow.compute as pc
 from pydantic import Field
 
 from schemas.errors import UsageError
@@ -41,6 +40,13 @@ CANDIDATES = """
     )
     FROM found LEFT JOIN known USING (text_digest)
 """
+NEW = "SELECT corpus_id, title, abstract, text_digest FROM candidates WHERE outcome IS NULL ORDER BY corpus_id"
+VERDICTS = """
+    FROM judged UNION ALL BY NAME
+    SELECT * EXCLUDE (abstract, known_as) FROM candidates WHERE outcome IS NOT NULL
+    ORDER BY corpus_id
+"""
+NOTES = "SELECT count(outcome) AS known, count(*) - count(outcome) AS judged FROM candidates"
 KNOWN_CALLS = """
     SELECT candidates.corpus_id::VARCHAR AS subject, calls.* EXCLUDE (subject)
     FROM candidates JOIN calls ON calls.subject = known_as::VARCHAR
@@ -83,9 +89,11 @@ def surveys(work: Workspace[SurveySettings]) -> None:
         with shard, open_asking(work.llm, settings.model) as asking, connect(budget_of(work), shard.name) as db:
             earlier = _last_alike(work)
             _find_candidates(work, db, earlier, selector)
-            judged = (_judge(rows, selector, asking, shard.counts) for rows in _pieces(work, db, asking))
-            candidates = write_table(shard.file("part-00000.parquet"), SURVEYS, judged)
-            shard.counts.add(Counts(read=read, dropped={"title": read - candidates}))
+            _judge_new(work, db, selector, asking)
+            verdicts = _counted(tables(db.sql(VERDICTS)), shard.counts)
+            candidates = write_table(shard.file("part-00000.parquet"), SURVEYS, verdicts)
+            notes = dict(db.sql(NOTES).to_arrow_table().to_pylist()[0])
+            shard.counts.add(Counts(read=read, dropped={"title": read - candidates}, notes=notes))
             if asking:
                 write_table(shard.file(f"{CALLS}-00000.parquet"), MODEL_CALLS, _all_calls(db, earlier, asking))
 
@@ -107,47 +115,36 @@ def _find_candidates(
     db.execute(CANDIDATES, {"pattern": pattern, "prompt": selector.prompt_id})
 
 
-def _pieces(
-    work: Workspace[SurveySettings], db: duckdb.DuckDBPyConnection, asking: Asking | None
-) -> Iterator[pa.Table]:
-    """The candidates in order, as many at a time as are judged together; all of them where a batch service judges."""
-    found = db.sql("FROM candidates ORDER BY corpus_id")
+def _judge_new(
+    work: Workspace[SurveySettings], db: duckdb.DuckDBPyConnection, selector: SurveySelector, asking: Asking | None
+) -> None:
+    """Makes table `judged`: verdicts on candidates that have none, some at a time; all at once by a batch service."""
+    db.from_arrow(SURVEYS.empty()).create("judged")
+    new = db.cursor().sql(NEW)  # a cursor of its own, because rows are inserted while it is read
+    together = asking is not None and asking.access.settings.batch
     judged = 0
-    for rows in [found.to_arrow_table()] if asking and asking.access.settings.batch else tables(found, TOGETHER):
-        yield rows
+    for rows in filter(len, [new.to_arrow_table()] if together else tables(new, TOGETHER)):
+        db.from_arrow(_judge(rows, selector, asking)).insert_into("judged")
         judged += len(rows)
         work.report(Progress(work.stage, 0, 1, f"{judged:,} candidates judged"))
 
 
-def _judge(rows: pa.Table, selector: SurveySelector, asking: Asking | None, counts: Counts) -> pa.Table:
+def _judge(rows: pa.Table, selector: SurveySelector, asking: Asking | None) -> pa.Table:
     """Rows of SURVEYS of candidates, in their order."""
-    is_known = pc.call_function("is_valid", [rows["outcome"]])
-    known = SURVEYS.conform(rows.filter(is_known).select(SURVEYS.arrow.names))
-    new = rows.filter(pc.call_function("invert", [is_known]))
-    candidates = [Candidate(**row) for row in new.select(list(Candidate._fields)).to_pylist()]
-    digests = new["text_digest"].to_pylist()
-    made = [
-        {
-            "corpus_id": candidate.corpus_id,
-            "title": candidate.title,
-            "text_digest": digest,
-            "selector": selector.name,
-            **verdict._asdict(),
-        }
-        for candidate, digest, verdict in zip(candidates, digests, selector.select(candidates, asking), strict=True)
-    ]
-    judged = pa.concat_tables([known, pa.Table.from_pylist(made, SURVEYS.arrow)]).sort_by("corpus_id")
-    accepted = judged["accepted"].to_pylist().count(True)
-    failed = len(judged) - judged["outcome"].to_pylist().count("ok")
-    counts.add(
-        Counts(
-            kept=accepted,
-            failed=failed,
-            dropped={"rejected": len(judged) - accepted - failed},
-            notes={"judged": len(made), "known": len(known)},
-        )
-    )
-    return judged
+    candidates = [Candidate(**row) for row in rows.select(list(Candidate._fields)).to_pylist()]
+    verdicts = pa.Table.from_pylist([verdict._asdict() for verdict in selector.select(candidates, asking)])
+    columns = {name: rows[name] for name in ("corpus_id", "title", "text_digest")}
+    columns["selector"] = pa.array([selector.name] * len(rows), pa.string())
+    return SURVEYS.conform(pa.table(columns | {name: verdicts[name] for name in verdicts.column_names}))
+
+
+def _counted(verdicts: Iterator[pa.Table], counts: Counts) -> Iterator[pa.Table]:
+    """Passes verdicts on, and counts them."""
+    for rows in verdicts:
+        accepted = rows["accepted"].to_pylist().count(True)
+        failed = len(rows) - rows["outcome"].to_pylist().count("ok")
+        counts.add(Counts(kept=accepted, failed=failed, dropped={"rejected": len(rows) - accepted - failed}))
+        yield rows
 
 
 def _all_calls(db: duckdb.DuckDBPyConnection, earlier: Dataset | None, asking: Asking) -> Iterator[pa.Table]:

@@ -151,8 +151,16 @@ def vector_rows(column: pa.ChunkedArray) -> NDArray[np.float16]:
     )
 
 
+class _Keys(NamedTuple):
+    """The first halves of a file's digests, ascending, the row of each, and where its row groups end."""
+
+    keys: NDArray[np.uint64]
+    rows: NDArray[np.int32]
+    ends: NDArray[np.int64]
+
+
 class KnownVectors:
-    """Vectors of earlier datasets by the digest of their text; 16 bytes a vector in memory.
+    """Vectors of earlier datasets by the digest of their text; 12 bytes a vector in memory.
 
     Args:
         datasets: Datasets of stage `embeddings` made by one encoder; of equal texts the first one's vector is taken.
@@ -161,42 +169,56 @@ class KnownVectors:
     def __init__(self, datasets: Sequence[Dataset]) -> None:
         files = {entry.sha256: dataset.path(entry.path) for dataset in datasets for entry in dataset.manifest.files}
         self._files = [path for path in files.values() if path.suffix == ".parquet"]
-        self._ends: list[NDArray[np.int64]] = []
-        keys, places = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
-        for number, path in enumerate(self._files):
-            with pq.ParquetFile(path) as file:
-                keys.append(_digest_array(file.read(columns=["text_digest"])["text_digest"])[:, 0])
-                groups = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
-            self._ends.append(np.cumsum(groups, dtype=np.int64))
-            places.append(np.arange(len(keys[-1])) + (number << 32))
-        self._keys, first = np.unique(np.concatenate(keys), return_index=True)
-        self._places = np.concatenate(places)[first]
+        self._known = [_read_keys(path) for path in self._files]
         self._row_group = lru_cache(maxsize=2)(self._read_row_group)
 
-    def find(self, digests: Sequence[bytes]) -> dict[int, NDArray[np.float16]]:
-        """Vectors of those texts that are known, by their position in `digests`."""
-        if not len(self._keys):
-            return {}
+    def find(self, digests: Sequence[bytes], near: str) -> dict[int, NDArray[np.float16]]:
+        """Vectors of those texts that are known, by their position in `digests`.
+
+        Args:
+            digests: Of the texts.
+            near: Name of the file where most of them are: of equal texts in several files its vector is taken, so that
+                row groups are read once and not over and over.
+        """
         wanted = np.frombuffer(b"".join(digests), "<u8").reshape(-1, 2)
-        at = np.minimum(np.searchsorted(self._keys, wanted[:, 0]), len(self._keys) - 1)
-        positions = np.flatnonzero(self._keys[at] == wanted[:, 0])
-        places = self._places[at[positions]]
-        files, rows = places >> 32, places & 0xFFFFFFFF
         found: dict[int, NDArray[np.float16]] = {}
-        for file in np.unique(files).tolist():
-            groups = np.where(files == file, np.searchsorted(self._ends[file], rows, side="right"), -1)
-            for group in np.unique(groups[groups >= 0]).tolist():
-                stored, vectors = self._row_group(file, group)
-                asked = positions[groups == group]
-                local = rows[groups == group] - (self._ends[file][group - 1] if group else 0)
-                same = (stored[local] == wanted[asked]).all(axis=1)
-                found.update(zip(asked[same].tolist(), vectors[local[same]], strict=True))
+        missing = np.arange(len(wanted))
+        for file in sorted(range(len(self._files)), key=lambda file: self._files[file].name != near):
+            if not len(missing):
+                break
+            found.update(self._find_in(file, wanted, missing))
+            missing = np.array([position for position in missing.tolist() if position not in found], np.int64)
         return found
+
+    def _find_in(
+        self, file: int, wanted: NDArray[np.uint64], missing: NDArray[np.int64]
+    ) -> Iterator[tuple[int, NDArray[np.float16]]]:
+        known = self._known[file]
+        if not len(known.keys):
+            return
+        at = np.minimum(np.searchsorted(known.keys, wanted[missing, 0]), len(known.keys) - 1)
+        same = known.keys[at] == wanted[missing, 0]
+        positions, rows = missing[same], known.rows[at[same]]
+        groups = np.searchsorted(known.ends, rows, side="right")
+        for group in np.unique(groups).tolist():
+            stored, vectors = self._row_group(file, group)
+            asked = positions[groups == group]
+            local = rows[groups == group] - (known.ends[group - 1] if group else 0)
+            whole = (stored[local] == wanted[asked]).all(axis=1)
+            yield from zip(asked[whole].tolist(), vectors[local[whole]], strict=True)
 
     def _read_row_group(self, file: int, group: int) -> tuple[NDArray[np.uint64], NDArray[np.float16]]:
         with pq.ParquetFile(self._files[file]) as opened:
             table = opened.read_row_group(group, columns=["text_digest", "vector"])
         return _digest_array(table["text_digest"]), vector_rows(table["vector"])
+
+
+def _read_keys(path: Path) -> _Keys:
+    with pq.ParquetFile(path) as file:
+        halves = _digest_array(file.read(columns=["text_digest"])["text_digest"])[:, 0]
+        groups = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+    order = np.argsort(halves, kind="stable").astype(np.int32)
+    return _Keys(halves[order], order, np.cumsum(groups, dtype=np.int64))
 
 
 def _digest_array(digests: pa.ChunkedArray) -> NDArray[np.uint64]:
@@ -228,10 +250,11 @@ def _embed_bucket(
     encoder, known = tools
     table = embeddings_table(encoder.dimensions)
     encoded = reused = 0
-    with TableWriter(shard.file(f"part-{shard.name}.parquet"), table) as writer:
+    name = f"part-{shard.name}.parquet"
+    with TableWriter(shard.file(name), table) as writer:
         for chunk in _chunks(field_texts(field, bucket)):
             digests = [hashlib.sha256(text.encode()).digest()[:16] for _, text in chunk]
-            found = known.find(digests)
+            found = known.find(digests, name)
             writer.write(_rows(table.arrow, chunk, digests, _vectors(chunk, encoder, found)))
             reused += len(found)
             encoded += len(chunk) - len(found)

@@ -1,5 +1,6 @@
 """Embeddings: what is encoded, how vectors are kept, and what is never encoded twice."""
 
+import hashlib
 import shutil
 import sys
 from collections.abc import Generator, Mapping, Sequence
@@ -12,13 +13,13 @@ import pytest
 from schemas.errors import BadInput, MissingDependency, StageFailed
 from schemas.settings import EncoderSettings
 from tasks.index.dense import DenseIndex
-from tasks.index.embeddings import EmbeddingSettings, embeddings, open_encoder, vector_rows
+from tasks.index.embeddings import EmbeddingSettings, KnownVectors, embeddings, open_encoder, vector_rows
 from tasks.index.encoder import Encoder, unit_rows
 from tasks.store.dataset import Dataset
 from tasks.store.shard_runner import LOCAL, Job, ShardRunner
 from tasks.store.store import Request
 from tests.corpus.conftest import Corpus
-from tests.index.conftest import give_documents, random_title, save_tiny_model
+from tests.index.conftest import WORDS, give_documents, random_title, save_tiny_model
 from tests.store.conftest import Elsewhere
 
 
@@ -52,6 +53,29 @@ def test_vectors_are_the_models_own_in_unit_length(corpus: Corpus, tiny_model: P
     np.testing.assert_allclose(np.linalg.norm(index.vectors([*found]), axis=1), 1, atol=1e-6)
     assert dataset.manifest.counts.dropped == {"no_title": 1}
     assert dataset.manifest.counts.notes == {"encoded": 50, "reused": 0}
+
+
+def test_of_equal_texts_the_vector_in_the_file_at_hand_is_taken(
+    corpus: Corpus, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [{"corpus_id": i, "title": f"{WORDS[i // 3]} twice"} for i in range(12)]  # each in three buckets
+    settings = EmbeddingSettings(field="title", encoder=EncoderSettings(model=str(tiny_model)))
+    dataset = corpus.build(embeddings, settings, documents=give_documents(corpus, rows))
+    read: list[str] = []
+    original = KnownVectors._read_row_group
+
+    def watch(self: KnownVectors, file: int, group: int) -> Any:
+        read.append(self._files[file].name)
+        return original(self, file, group)
+
+    monkeypatch.setattr(KnownVectors, "_read_row_group", watch)
+    known = KnownVectors([dataset])
+    digests = [hashlib.sha256(row["title"].encode()).digest()[:16] for row in rows] + [bytes(16)]
+    for name in ("part-00001.parquet", "part-00002.parquet"):
+        found = known.find(digests, name)
+        assert found.keys() == set(range(12))
+        assert read == [name]
+        read.clear()
 
 
 def test_known_texts_are_taken_from_earlier_datasets(corpus: Corpus, tiny_model: Path) -> None:
