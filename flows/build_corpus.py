@@ -32,6 +32,6 @@ def build_corpus(
     store = Store(machine.root)
     name = edition or files["papers"].release
     pipeline = Pipeline(store, name, task_executor(store, machine), control)
-    built = pipeline.build_corpus(settings, files)
+    built = pipeline.build_corpus(settings, files) | pipeline.write_report()
     leave_built(pipeline, built)
     return built

@@ -82,7 +82,6 @@ def run_flows(release: str, machine: Machine) -> Slots:
     from flows.discovery import discovery
     from flows.organization import organization
     from flows.selection import selection
-    from flows.write_report import write_report
 
     return (
         build_corpus(release, settings=CORPUS, machine=machine)
@@ -90,7 +89,6 @@ def run_flows(release: str, machine: Machine) -> Slots:
         | discovery(release, SYSTEMS, machine=machine)
         | selection(release, SYSTEMS, machine=machine)
         | organization(release, BUILDERS, machine=machine)
-        | write_report(release, machine=machine)
     )
 
 

@@ -25,7 +25,7 @@ def discovery(
         machine: Folders and resources; as the worker's environment says when empty.
     """
     pipeline = task_pipeline(machine, edition, control)
-    built = pipeline.run_systems(settings)
+    built = pipeline.run_systems(settings) | pipeline.write_report()
     leave_built(pipeline, built)
     leave_scores(pipeline, built, "discovery")
     return built

@@ -29,7 +29,7 @@ def organization(
         machine: Folders and resources; as the worker's environment says when empty.
     """
     pipeline = task_pipeline(machine, edition, control)
-    built = pipeline.organize(settings, maps)
+    built = pipeline.organize(settings, maps) | pipeline.write_report()
     leave_built(pipeline, built)
     leave_trees(pipeline, built)
     return built

@@ -58,4 +58,5 @@ def test_commands_ray_flows_and_a_worker_make_the_same_edition(site, tmp_path):
     assert {"topics", "bm25/abstract", "embeddings/abstract"} <= whole.keys()
     assert sum(slot.startswith("scores/") for slot in whole) == 6
     for way in ("ray", "flows", "worker"):
-        assert slots(tmp_path / way) == whole, way
+        found = slots(tmp_path / way)
+        assert {slot: ref for slot, ref in found.items() if slot != "report"} == whole, way  # flows write one
