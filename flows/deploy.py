@@ -237,7 +237,7 @@ def _set_up_automation(client: SyncPrefectClient, wanted: AutomationCore) -> Cha
         client.create_automation(wanted)
         return Change("automation", wanted.name, "created")
     kept = wanted.model_copy(update={"enabled": found.enabled})
-    if kept.model_dump(mode="json") == AutomationCore.model_validate(found.model_dump()).model_dump(mode="json"):
+    if kept.model_dump() == AutomationCore.model_validate(found.model_dump()).model_dump():  # sets, which JSON orders
         return Change("automation", wanted.name, "unchanged")
     client.update_automation(found.id, kept)
     return Change("automation", wanted.name, "updated")

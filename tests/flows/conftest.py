@@ -5,8 +5,10 @@ import logging
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -120,6 +122,27 @@ def prefect_server() -> Iterator[None]:
     with prefect_test_harness(server_startup_timeout=120):
         yield
     end_prefect_threads()
+
+
+def ended_tasks(flow_run: Any) -> dict[str, Any]:
+    """The tasks of a run that has ended, by slot, once the server has written their ends down.
+
+    It does so some time after the run told of them: what it says twice in a row is taken.
+    """
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import FlowRunFilter
+
+    wanted, before = FlowRunFilter(id={"any_": [flow_run]}), {}
+    deadline = time.monotonic() + 60
+    with get_client(sync_client=True) as client:
+        while time.monotonic() < deadline:
+            found = client.read_task_runs(flow_run_filter=wanted)
+            states = {run.name: run.state_name for run in found}
+            if states and states == before and all(run.state.is_final() for run in found):
+                return {run.name: run for run in found}
+            before = states
+            time.sleep(0.5)
+    pytest.fail(f"tasks of run {flow_run} did not end: {before}")
 
 
 ONE = ("--workers", 1)

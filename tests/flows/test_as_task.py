@@ -6,8 +6,6 @@ from uuid import UUID
 
 import pytest
 from prefect import flow
-from prefect.client.orchestration import get_client
-from prefect.client.schemas.filters import FlowRunFilter
 from prefect.client.schemas.objects import TaskRun
 from prefect.states import State
 
@@ -15,6 +13,7 @@ from flows import as_task
 from flows.pipeline import Pipeline
 from schemas.errors import StageFailed, TransientError
 from schemas.settings import Resources, StageControl
+from tests.flows.conftest import ended_tasks
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 
@@ -30,9 +29,7 @@ def run_chain(store, steps, force=()) -> State:
 
 def task_runs(state: State) -> dict[str, TaskRun]:
     """The flow run's tasks, by slot."""
-    wanted = FlowRunFilter(id={"any_": [state.state_details.flow_run_id]})
-    with get_client(sync_client=True) as client:
-        return {run.name: run for run in client.read_task_runs(flow_run_filter=wanted)}
+    return ended_tasks(state.state_details.flow_run_id)
 
 
 def task_states(state: State) -> dict[str, str]:

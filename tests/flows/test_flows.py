@@ -15,6 +15,7 @@ from flows.machine import Machine
 from flows.selection import selection
 from schemas.settings import CorpusSettings, IndexSettings, RunSettings
 from tasks.store.store import Store
+from tests.flows.conftest import ended_tasks
 
 FLOWS = (build_corpus, build_index, discovery, selection)
 
@@ -34,8 +35,7 @@ def test_the_flows_find_what_the_command_line_built_and_leave_their_artifacts(bu
 
     assert "title.bm25.abstract" in (Store(machine.root).folder(report) / "report.md").read_text()
     with get_client(sync_client=True) as client:
-        flow_run = corpus.state_details.flow_run_id
-        states = {run.state_name for run in client.read_task_runs() if run.flow_run_id == flow_run}
+        states = {run.state_name for run in ended_tasks(corpus.state_details.flow_run_id).values()}
         left = client.read_artifacts()
     assert states == {"Cached", "Completed"}  # the command line had built all but the report
     assert {f"counts-{name}", f"report-{name}", f"discovery-graded-{name}", f"selection-influential-{name}"} <= {
