@@ -186,8 +186,9 @@ class KnownVectors:
         for file in sorted(range(len(self._files)), key=lambda file: self._files[file].name != near):
             if not len(missing):
                 break
-            found.update(self._find_in(file, wanted, missing))
-            missing = np.array([position for position in missing.tolist() if position not in found], np.int64)
+            if here := dict(self._find_in(file, wanted, missing)):
+                found |= here
+                missing = missing[~np.isin(missing, list(here))]
         return found
 
     def _find_in(

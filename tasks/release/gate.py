@@ -71,8 +71,8 @@ def keep_verdict(releases: Path, verdict: Verdict) -> Verdict:
 
     What a person has accepted keeps its mark: a look at diffs finds less than a look at what they leave.
     """
-    mark = releases / QUARANTINE / f"{verdict.release}.json"
-    before = _read(Verdict, mark)
+    mark = _mark(releases, verdict.release)
+    before = find_verdict(releases, verdict.release)
     if verdict.accepted:
         if before and not before.accepted:
             mark.unlink()
@@ -95,7 +95,7 @@ def accept_release(releases: Path, release: str, reason: str) -> Verdict:
     if not reason.strip():
         raise UsageError("a release is accepted for a reason; say it with --accept REASON")
     verdict = verdict.model_copy(update={"reason": reason.strip()})
-    _write(releases / QUARANTINE / f"{release}.json", verdict)
+    _write(_mark(releases, release), verdict)
     return verdict
 
 
@@ -105,7 +105,7 @@ def find_verdict(releases: Path, release: str) -> Verdict | None:
     Raises:
         ReleaseError: Its mark cannot be read.
     """
-    return _read(Verdict, releases / QUARANTINE / f"{release}.json")
+    return _read(Verdict, _mark(releases, release))
 
 
 def find_standing(releases: Path, release: str) -> Standing:
@@ -263,6 +263,10 @@ def _profiled(releases: Path, release: str, settings: GateSettings) -> ReleasePr
         profile = profile_release(releases, release, settings)
         _write(path, profile)
     return profile
+
+
+def _mark(releases: Path, release: str) -> Path:
+    return releases / QUARANTINE / f"{release}.json"
 
 
 def _read(form: type[T], path: Path) -> T | None:

@@ -213,6 +213,12 @@ class Site:
         """The processes of flow runs that a worker started, with their children."""
         return psutil.Process(worker or self.worker.pid).children(recursive=True)
 
+    def flow_process(self) -> psutil.Process:
+        """The process of the only run that is under way."""
+        found = [process for process in self.flow_processes() if "prefect" in " ".join(process.cmdline())]
+        assert found
+        return found[0]
+
     def kill(self, process: "subprocess.Popen[bytes]") -> None:
         """kill -9 of one process, by its id."""
         process.send_signal(signal.SIGKILL)

@@ -40,13 +40,6 @@ def whole(root: Path) -> bool:
     return any(root.glob("embeddings/*/manifest.json"))
 
 
-def flow_process(site: Site) -> psutil.Process:
-    """The process of the only run that is under way."""
-    found = [p for p in site.flow_processes() if "prefect" in " ".join(p.cmdline())]
-    assert found
-    return found[0]
-
-
 def assert_undisturbed(root: Path, undisturbed: Path) -> None:
     assert slots(root)[SLOT] == slots(undisturbed)[SLOT]
     assert not list(root.glob(".staging/embeddings/*"))
@@ -78,7 +71,7 @@ def test_a_run_without_process_and_worker_publishes_nothing(site, lost):
 def test_a_killed_flow_process_is_crashed_at_once_and_retry_goes_on(site, corpus_store, undisturbed):
     run = start_embedding(site, corpus_store)
     finished = shards(corpus_store)
-    flow_process(site).kill()
+    site.flow_process().kill()
 
     crashed = site.ended(run, 60)
     assert crashed["state_type"] == "CRASHED"
@@ -133,7 +126,7 @@ def test_no_answer_of_a_model_is_paid_for_twice(site, stand_in, undisturbed, tmp
     machine = {"root": str(root), "workers": 1}
     run = site.start("discovery", {"edition": RELEASE, "settings": systems, "machine": machine})
     wait_for("some answers are there", lambda: len(asked(stand_in)) >= told + 8, 120, every=0.05)
-    flow_process(site).kill()
+    site.flow_process().kill()
     assert site.ended(run, 60)["state_type"] == "CRASHED"
     assert not [slot for slot in slots(root) if slot.startswith("run/decomposer")]
 
