@@ -20,6 +20,8 @@ ROW_GROUP = 64 * 1024
 class TableWriter:
     """Writes batches of one declared table to one file; buffers so that row groups do not depend on the batches.
 
+    Tables of vectors have no dictionaries: components hardly repeat, and their dictionaries are slow to write and read.
+
     Args:
         path: File to create.
         table: What the rows must conform to.
@@ -30,7 +32,10 @@ class TableWriter:
     def __init__(self, path: Path, table: Table, *, row_group: int = ROW_GROUP, level: int = 3) -> None:
         self._table = table
         self._row_group = row_group
-        self._writer = pq.ParquetWriter(path, table.arrow, compression="zstd", compression_level=level)
+        vectors = any(pa.types.is_fixed_size_list(field.type) for field in table.arrow)
+        self._writer = pq.ParquetWriter(
+            path, table.arrow, compression="zstd", compression_level=level, use_dictionary=not vectors
+        )
         self._pending: list[pa.Table] = []
         self._waiting = 0
         self.rows = 0
