@@ -1,7 +1,7 @@
 """Records of a release made of an earlier release's records and the diffs between them.
 
-What belongs here: reading diffs and applying them to buckets. What does not: finding diffs (`tasks/release/diffs`), a
-release read whole (`records`), which dataset has which keys (`record_formats`).
+What belongs here: applying diffs to buckets. What does not: reading the files of diffs (`diff_files`), a release read
+whole (`records`), which dataset has which keys (`record_formats`).
 
 The result is, byte for byte, what reading the new release whole gives; the rules are those of
 infra/decisions/0008-a-week-is-made-of-diffs-and-buckets.md. Only buckets that a diff touches are rewritten, a few
@@ -10,10 +10,8 @@ and of citations the ids of all that the diffs name.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from itertools import count
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,68 +19,21 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from schemas.errors import BadInput, ReleaseError
+from schemas.errors import BadInput
 from schemas.identifiers import DatasetName
 from schemas.manifest import Counts, FileEntry, ReleaseEntry
-from schemas.release import ReleaseDataset, SourceFile
+from schemas.release import ReleaseDataset
 from schemas.tables.quarantine import QUARANTINE
-from tasks.corpus.record_formats import ANYWHERE, FORMATS, Format, Integers, Key
-from tasks.corpus.record_lines import (
-    PLACE_COLUMNS,
-    Batch,
-    Rejects,
-    check_usable,
-    describe_duplicates,
-    resolve,
-    without_collection,
-)
-from tasks.corpus.spills import RunWriter, merge_runs
-from tasks.release.decode import Record
-from tasks.release.diffs import DELETES
-from tasks.release.lines import parse_line, read_lines
+from tasks.corpus.diff_files import Cause, Diff, Diffs, Keys, read_diffs
+from tasks.corpus.record_formats import FORMATS, Format, Integers
+from tasks.corpus.record_lines import PLACE_COLUMNS, describe_duplicates, resolve
+from tasks.corpus.spills import merge_runs
 from tasks.store.dataset import MAIN, Dataset
 from tasks.store.parquet import TableWriter
 from tasks.store.shard import Shard
 from tasks.store.workspace import Workspace
 
-Cause = Literal["deleted", "unusable", "replaced"]
-Keys = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-
-NO_KEYS: Keys = np.empty((0, 2), np.int64)
-
-
-class _ParseTask(NamedTuple):
-    """One file of a diff; `place` is its number among all files, in the order in which they apply."""
-
-    diff: ReleaseDataset
-    source: SourceFile
-    place: int
-    buckets: int
-
-    @property
-    def shard(self) -> str:
-        """Name of the shard, and of the scratch folder that holds what the file says."""
-        return f"parse-{self.place:05d}-{self.source.sha256[:12]}"
-
-    @property
-    def name(self) -> str:
-        """How the file is called in the quarantine."""
-        return f"{self.diff.release}/{self.source.name}"
-
-
-class _Diff(NamedTuple):
-    """What one diff says, once its files are parsed: folders of their keys, and runs of the updates' rows."""
-
-    folders: list[Path]
-    runs: list[tuple[int, Path]]
-
-    def keys(self, cause: Cause, task: "_ApplyTask") -> Keys:
-        """The keys that may be of a bucket."""
-        paths = [folder / f"{cause}.npy" for folder in self.folders]
-        found = [np.load(path) for path in paths if path.exists()]
-        mine = [keys[(keys[:, 0] == ANYWHERE) | (keys[:, 0] % task.buckets == task.bucket)] for keys in found]
-        return np.concatenate([NO_KEYS, *mine])
 
 
 class _ApplyTask(NamedTuple):
@@ -92,9 +43,12 @@ class _ApplyTask(NamedTuple):
     buckets: int
     folder: Path
     files: tuple[FileEntry, ...]
-    diffs: list[_Diff]
-    names: list[str]
+    read: Diffs
     dataset: DatasetName
+
+    def keys(self, diff: Diff, cause: Cause) -> Keys:
+        """The keys of a diff that may be of this bucket."""
+        return diff.keys(cause, self.bucket, self.buckets)
 
 
 def apply_diffs(work: Workspace[Any], buckets: int) -> None:
@@ -112,14 +66,9 @@ def apply_diffs(work: Workspace[Any], buckets: int) -> None:
     earlier = work.dataset("earlier")
     diffs = [work.release(name) for name in sorted(work.inputs) if name != "earlier"]
     _require_alike(work.stage, earlier, buckets, diffs)
-    numbers = count()
-    tasks = [[_ParseTask(diff, file, next(numbers), buckets) for file in _in_order(diff)] for diff in diffs]
-    every = [task for files in tasks for task in files]
-    work.map_shards(_parse_file, {task.shard: task for task in every})
-    parsed = [_parsed(work.scratch, files) for files in tasks]
-    names, dataset = [task.name for task in every], diffs[0].dataset
+    read, dataset = read_diffs(work, diffs, buckets), diffs[0].dataset
     apply = [
-        _ApplyTask(bucket, buckets, earlier.folder, _files_of(earlier, bucket), parsed, names, dataset)
+        _ApplyTask(bucket, buckets, earlier.folder, _files_of(earlier, bucket), read, dataset)
         for bucket in range(buckets)
     ]
     work.map_shards(_apply_to_bucket, {f"bucket-{task.bucket:05d}": task for task in apply})
@@ -147,21 +96,6 @@ def _require_alike(stage: str, earlier: Dataset, buckets: int, diffs: list[Relea
         )
 
 
-def _in_order(diff: ReleaseDataset) -> list[SourceFile]:
-    """Deletes before updates, each by name."""
-    return sorted(diff.files, key=lambda file: (not file.name.startswith(DELETES), file.name))
-
-
-def _parsed(scratch: Path, files: list[_ParseTask]) -> _Diff:
-    folders = [scratch / task.shard for task in files]
-    runs = [
-        (task.place, path)
-        for task, folder in zip(files, folders, strict=True)
-        for path in sorted(folder.glob("*.arrow"))
-    ]
-    return _Diff(folders, runs)
-
-
 def _files_of(dataset: Dataset, bucket: int) -> tuple[FileEntry, ...]:
     """Files of one bucket, the main table's first; what was put aside when they were made is not among them."""
     tables = FORMATS["s2orc"].tables
@@ -169,72 +103,6 @@ def _files_of(dataset: Dataset, bucket: int) -> tuple[FileEntry, ...]:
     names = [f"{prefix}-{bucket:05d}.parquet" for prefix in prefixes]
     found = {file.path: file for file in dataset.manifest.files}
     return tuple(found[name] for name in names if name in found)
-
-
-def _parse_file(shard: Shard, task: _ParseTask) -> None:
-    """Reads one file of a diff into runs and keys, and its unusable lines into a quarantine file."""
-    path = task.diff.directory / task.source.name
-    if (size := path.stat().st_size) != task.source.size:
-        raise ReleaseError(f"{path}: has {size} bytes, had {task.source.size} when the build began; run it again")
-    form = FORMATS[task.diff.dataset]
-    quarantine = TableWriter(shard.file(f"quarantine-lines-{task.place:05d}.parquet"), QUARANTINE)
-    with quarantine, without_collection():
-        rejects = Rejects(task.name, quarantine)
-        read = _read_deletes if task.source.name.startswith(DELETES) else _read_updates
-        counts = read(shard, task, form, rejects)
-    if counts.read:
-        check_usable(path, counts)
-    shard.counts.add(counts)
-
-
-def _read_deletes(shard: Shard, task: _ParseTask, form: Format, rejects: Rejects) -> Counts:
-    keys: list[Key] = []
-    for line in read_lines(task.diff.directory / task.source.name):
-        try:
-            keys.append(form.read_key(parse_line(line)))
-        except BadInput as error:
-            rejects.add(line, error)
-    rejects.flush()
-    _save_keys(shard, task, "deleted", keys)
-    dropped = dict(rejects.dropped)
-    return Counts(read=len(keys) + sum(dropped.values()), dropped=dropped, notes={"deletes": len(keys)})
-
-
-def _read_updates(shard: Shard, task: _ParseTask, form: Format, rejects: Rejects) -> Counts:
-    unusable: list[Key] = []
-
-    def note_key(record: Record) -> None:
-        with suppress(BadInput):
-            unusable.append(form.read_key(record))
-
-    numbers = count()
-    runs = _KeyedRuns(lambda: shard.scratch(f"{task.shard}/{next(numbers):05d}.arrow"), form, task.buckets)
-    batch = Batch(form, runs, rejects, note_key)
-    for line in read_lines(task.diff.directory / task.source.name):
-        batch.add(line)
-    batch.flush()
-    runs.close()
-    _save_keys(shard, task, "unusable", unusable)
-    _save_keys(shard, task, "replaced", np.concatenate(runs.anywhere))
-    return batch.counts
-
-
-class _KeyedRuns(RunWriter):
-    """Runs, and the keys of those rows that replace records in other buckets too."""
-
-    def __init__(self, new_file: Callable[[], Path], form: Format, buckets: int) -> None:
-        super().__init__(new_file, form.key, buckets)
-        self._form = form
-        self.anywhere: list[Keys] = [NO_KEYS]
-
-    def write(self, rows: pa.Table) -> None:
-        keys = self._form.keys(rows)
-        self.anywhere.append(keys[keys[:, 0] == ANYWHERE])
-        super().write(rows)
-
-
-def _save_keys(shard: Shard, task: _ParseTask, cause: Cause, keys: list[Key] | Keys) -> None:
-    np.save(shard.scratch(f"{task.shard}/{cause}.npy"), np.asarray(keys, np.int64).reshape(-1, 2))
 
 
 class _Event(NamedTuple):
@@ -280,14 +148,14 @@ def _find_changes(shard: Shard, task: _ApplyTask, form: Format, earlier: Keys) -
     events: list[_Event] = []
     arrived: list[tuple[int, pa.Table]] = []
     with TableWriter(shard.file(f"quarantine-duplicates-{task.bucket:05d}.parquet"), QUARANTINE) as quarantine:
-        for diff in task.diffs:
-            events += [_Event("deleted", diff.keys("deleted", task)), _Event("unusable", diff.keys("unusable", task))]
+        for diff in task.read.diffs:
+            events += [_Event(cause, task.keys(diff, cause)) for cause in ("deleted", "unusable")]
             rows = pa.concat_tables([form.empty(), *_updates(shard, task, diff, quarantine)])
             keys = form.keys(rows)
             deleted = np.concatenate([event.keys for event in events if event.cause == "deleted"])
             restored = int(_are_among(keys, deleted).sum())
             shard.counts.add(Counts(notes={"updates": len(keys), "restored": restored}))
-            events.append(_Event("replaced", np.concatenate([keys, diff.keys("replaced", task)])))
+            events.append(_Event("replaced", np.concatenate([keys, task.keys(diff, "replaced")])))
             arrived.append((len(events), rows))
     alive = _strike(earlier, events, shard.counts)
     latest = [rows.filter(_strike(form.keys(rows), events[after:], shard.counts)) for after, rows in arrived]
@@ -298,13 +166,13 @@ def _find_changes(shard: Shard, task: _ApplyTask, form: Format, earlier: Keys) -
     return _Changes(alive, usable)
 
 
-def _updates(shard: Shard, task: _ApplyTask, diff: _Diff, quarantine: TableWriter) -> Iterator[pa.Table]:
+def _updates(shard: Shard, task: _ApplyTask, diff: Diff, quarantine: TableWriter) -> Iterator[pa.Table]:
     """The rows of one diff's updates, of repeated ones the last."""
     form = FORMATS[task.dataset]
     for window in merge_runs(diff.runs, form.key, task.bucket):
         standing, repeated = resolve(window, form)
         if len(repeated):
-            quarantine.write(describe_duplicates(window.take(repeated), form.key, task.names))
+            quarantine.write(describe_duplicates(window.take(repeated), form.key, task.read.names))
             shard.counts.add(Counts(dropped={"duplicate": len(repeated)}))
         yield window.drop_columns(["place", *PLACE_COLUMNS]).take(standing).cast(form.empty().schema)
 
