@@ -34,6 +34,8 @@ from tasks.store.workspace import Progress, Workspace
 DESCRIPTION = "encoder.json"
 CHUNK = 4096
 """Texts that are in memory, and sorted by length, together."""
+ROW_GROUP = 1024
+"""Rows of a row group: as many are read for a single vector that a later dataset takes."""
 
 
 class EmbeddingSettings(Settings):
@@ -252,7 +254,7 @@ def _embed_bucket(
     table = embeddings_table(encoder.dimensions)
     encoded = reused = 0
     name = f"part-{shard.name}.parquet"
-    with TableWriter(shard.file(name), table) as writer:
+    with TableWriter(shard.file(name), table, row_group=ROW_GROUP) as writer:
         for chunk in _chunks(field_texts(field, bucket)):
             digests = [hashlib.sha256(text.encode()).digest()[:16] for _, text in chunk]
             found = known.find(digests, name)

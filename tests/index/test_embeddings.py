@@ -78,7 +78,10 @@ def test_of_equal_texts_the_vector_in_the_file_at_hand_is_taken(
         read.clear()
 
 
-def test_known_texts_are_taken_from_earlier_datasets(corpus: Corpus, tiny_model: Path) -> None:
+def test_known_texts_are_taken_from_earlier_datasets(
+    corpus: Corpus, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tasks.index.embeddings.ROW_GROUP", 4)
     first = corpus.build(embeddings, settings_for(tiny_model), documents=give_documents(corpus, documents_of(40)))
     moved = [{**row, "corpus_id": row["corpus_id"] + 1} for row in documents_of(60)]
     documents = give_documents(corpus, moved, buckets=4)
