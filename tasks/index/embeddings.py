@@ -174,28 +174,29 @@ class KnownVectors:
         self._known = [_read_keys(path) for path in self._files]
         self._row_group = lru_cache(maxsize=2)(self._read_row_group)
 
-    def find(self, digests: Sequence[bytes], near: str) -> dict[int, NDArray[np.float16]]:
-        """Vectors of those texts that are known, by their position in `digests`.
+    def fill(self, vectors: NDArray[np.float16], digests: Sequence[bytes], near: str) -> NDArray[np.int64]:
+        """Fills in the vectors of texts that are known; returns the positions of those that are not, ascending.
 
         Args:
-            digests: Of the texts.
+            vectors: `(n, dim)`; a row a text.
+            digests: Of the n texts.
             near: Name of the file where most of them are: of equal texts in several files its vector is taken, so that
                 row groups are read once and not over and over.
         """
         wanted = np.frombuffer(b"".join(digests), "<u8").reshape(-1, 2)
-        found: dict[int, NDArray[np.float16]] = {}
         missing = np.arange(len(wanted))
         for file in sorted(range(len(self._files)), key=lambda file: self._files[file].name != near):
             if not len(missing):
                 break
-            if here := dict(self._find_in(file, wanted, missing)):
-                found |= here
-                missing = missing[~np.isin(missing, list(here))]
-        return found
+            for positions, found in self._find_in(file, wanted, missing):
+                vectors[positions] = found
+                missing = missing[~np.isin(missing, positions)]
+        return missing
 
     def _find_in(
         self, file: int, wanted: NDArray[np.uint64], missing: NDArray[np.int64]
-    ) -> Iterator[tuple[int, NDArray[np.float16]]]:
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float16]]]:
+        """Positions of texts, and their vectors, for each row group of a file that has some."""
         known = self._known[file]
         if not len(known.keys):
             return
@@ -208,7 +209,7 @@ class KnownVectors:
             asked = positions[groups == group]
             local = rows[groups == group] - (known.ends[group - 1] if group else 0)
             whole = (stored[local] == wanted[asked]).all(axis=1)
-            yield from zip(asked[whole].tolist(), vectors[local[whole]], strict=True)
+            yield asked[whole], vectors[local[whole]]
 
     def _read_row_group(self, file: int, group: int) -> tuple[NDArray[np.uint64], NDArray[np.float16]]:
         with pq.ParquetFile(self._files[file]) as opened:
@@ -257,10 +258,12 @@ def _embed_bucket(
     with TableWriter(shard.file(name), table, row_group=ROW_GROUP) as writer:
         for chunk in _chunks(field_texts(field, bucket)):
             digests = [hashlib.sha256(text.encode()).digest()[:16] for _, text in chunk]
-            found = known.find(digests, name)
-            writer.write(_rows(table.arrow, chunk, digests, _vectors(chunk, encoder, found)))
-            reused += len(found)
-            encoded += len(chunk) - len(found)
+            vectors = np.empty((len(chunk), encoder.dimensions), np.float16)
+            missing = known.fill(vectors, digests, name)
+            vectors[missing] = encoder.encode([chunk[position].text for position in missing])
+            writer.write(_rows(table.arrow, chunk, digests, vectors))
+            reused += len(chunk) - len(missing)
+            encoded += len(missing)
             say(writer.rows)
     shard.counts.read, shard.counts.kept = bucket.rows, encoded + reused
     if missing := shard.counts.read - shard.counts.kept:
@@ -271,18 +274,6 @@ def _embed_bucket(
 def _chunks(texts: Iterator[FieldText]) -> Iterator[list[FieldText]]:
     while chunk := list(islice(texts, CHUNK)):
         yield chunk
-
-
-def _vectors(
-    chunk: Sequence[FieldText], encoder: Encoder, found: dict[int, NDArray[np.float16]]
-) -> NDArray[np.float16]:
-    """The chunk's vectors `(n, dim)`: found ones as they were stored, the others encoded."""
-    vectors = np.empty((len(chunk), encoder.dimensions), np.float16)
-    for position, vector in found.items():
-        vectors[position] = vector
-    missing = [position for position in range(len(chunk)) if position not in found]
-    vectors[missing] = encoder.encode([chunk[position].text for position in missing])
-    return vectors
 
 
 def _rows(

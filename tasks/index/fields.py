@@ -72,15 +72,14 @@ def field_texts(field: Field, bucket: Bucket) -> Iterator[FieldText]:
         yield from _full_texts(bucket)
         return
     file = pq.ParquetFile(bucket.documents)
-    for batch in file.iter_batches(ROWS, columns=["corpus_id", "title", "abstract"]):
-        for corpus_id, title, abstract in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            if text := _pick(field, (title or "").strip(), (abstract or "").strip()):
+    columns = ["corpus_id", "title"] if field == "title" else ["corpus_id", "title", "abstract"]
+    for batch in file.iter_batches(ROWS, columns=columns):
+        for corpus_id, *texts in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            if text := _pick(field, *((text or "").strip() for text in texts)):
                 yield FieldText(corpus_id, text)
 
 
-def _pick(field: Field, title: str, abstract: str) -> str:
-    if field == "title":
-        return title
+def _pick(field: Field, title: str, abstract: str = "") -> str:
     if field == "abstract":
         return abstract or title
     return ". ".join(part for part in (title, abstract) if part)
