@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from schemas.errors import BadInput, ReleaseError
+from schemas.errors import BadInput
 from schemas.manifest import Counts
 from schemas.release import ReleaseDataset, SourceFile
 from schemas.tables.quarantine import QUARANTINE
 from tasks.corpus.record_formats import ANYWHERE, FORMATS, Format, Key
-from tasks.corpus.record_lines import Batch, Rejects, check_usable, without_collection
+from tasks.corpus.record_lines import Batch, Rejects, check_unchanged, check_usable, without_collection
 from tasks.corpus.spills import RunWriter
 from tasks.release.decode import Record
 from tasks.release.diffs import DELETES
@@ -105,8 +105,7 @@ def _parsed(scratch: Path, files: list[_ParseTask]) -> Diff:
 def _parse_file(shard: Shard, task: _ParseTask) -> None:
     """Reads one file of a diff into runs and keys, and its unusable lines into a quarantine file."""
     path = task.diff.directory / task.source.name
-    if (size := path.stat().st_size) != task.source.size:
-        raise ReleaseError(f"{path}: has {size} bytes, had {task.source.size} when the build began; run it again")
+    check_unchanged(path, task.source)
     form = FORMATS[task.diff.dataset]
     quarantine = TableWriter(shard.file(f"quarantine-lines-{task.place:05d}.parquet"), QUARANTINE)
     with quarantine, without_collection():

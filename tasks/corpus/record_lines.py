@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from schemas.errors import BadInput, ReleaseError
 from schemas.manifest import Counts
+from schemas.release import SourceFile
 from schemas.tables.quarantine import QUARANTINE
 from tasks.corpus.record_formats import Format
 from tasks.corpus.spills import RunWriter
@@ -127,6 +128,12 @@ class Batch:
         """What became of the lines that were handed over."""
         dropped = dict(self._rejects.dropped)
         return Counts(read=self._used + sum(dropped.values()), dropped=dropped, notes=dict(self._notes))
+
+
+def check_unchanged(path: Path, source: SourceFile) -> None:
+    """Raises ReleaseError when a file has another size than it had when the build began."""
+    if (size := path.stat().st_size) != source.size:
+        raise ReleaseError(f"{path}: has {size} bytes, had {source.size} when the build began; run it again")
 
 
 def check_usable(path: Path, counts: Counts) -> None:

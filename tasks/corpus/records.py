@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from schemas.errors import ReleaseError
 from schemas.identifiers import DatasetName
 from schemas.manifest import Counts
 from schemas.release import SourceFile
@@ -28,6 +27,7 @@ from tasks.corpus.record_lines import (
     PLACE_COLUMNS,
     Batch,
     Rejects,
+    check_unchanged,
     check_usable,
     describe_duplicates,
     resolve,
@@ -118,8 +118,7 @@ def _read_release(work: Workspace[RecordSettings]) -> None:
 def _parse_file(shard: Shard, task: _ParseTask) -> None:
     """Reads one release file into runs, and its unusable lines into a quarantine file."""
     path = task.folder / task.source.name
-    if (size := path.stat().st_size) != task.source.size:
-        raise ReleaseError(f"{path}: has {size} bytes, had {task.source.size} when the build began; run it again")
+    check_unchanged(path, task.source)
     form = FORMATS[task.dataset]
     numbers = count()
     runs = RunWriter(lambda: shard.scratch(f"{task.shard}/{next(numbers):05d}.arrow"), form.key, task.buckets)

@@ -165,7 +165,8 @@ class KnownVectors:
     """Vectors of earlier datasets by the digest of their text; 12 bytes a vector in memory.
 
     Args:
-        datasets: Datasets of stage `embeddings` made by one encoder; of equal texts the first one's vector is taken.
+        datasets: Datasets of stage `embeddings` made by one encoder; of equal texts the vector in the file at hand is
+            taken, else the first one's.
     """
 
     def __init__(self, datasets: Sequence[Dataset]) -> None:
