@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from rich.console import Console
 from rich.logging import RichHandler
 
-from flows.terminal import show_error
+from flows.commands.terminal import show_error
 from schemas.errors import ArenaError, UsageError
 
 OK, FAILED, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -76,7 +76,7 @@ airqa.command("flows.commands.airqa:check")
 airqa.command("flows.commands.airqa:score")
 airqa.command("flows.commands.airqa:extract")
 airqa.command("flows.commands.airqa:make_up", name="make-up")
-app.command("flows.demo:demo")
+app.command("flows.commands.demo:demo")
 
 _ANYWHERE = Group("Everywhere")
 

@@ -10,9 +10,9 @@ from hypothesis import settings
 from pydantic import SecretStr
 
 from schemas.llm import LlmAccess, LlmSettings
+from tasks.demo.standin.server import StandIn, StandInSettings
 from tasks.llm.asker import open_door
 from tasks.llm.blocking import BlockingDoor
-from tasks.standin.server import StandIn, StandInSettings
 from tests.llm.scripted_server import ScriptedServer
 
 REPOSITORY = Path(__file__).resolve().parents[1]

@@ -11,22 +11,22 @@ from typing import Annotated
 
 import polars as pl
 
-from flows import tables
-from flows.machine import Machine, StoreFolder
-from flows.models import choose_model, model_access
-from flows.options import FLAT, Folder
-from flows.pipeline import Pipeline, Slots
-from flows.plan_paperqa import PaperQaFiles, PaperQaPlan, answer_questions
-from flows.terminal import Display, show_json, show_rows, show_text
+from flows.commands.options import FLAT, Folder
+from flows.commands.terminal import Display, show_json, show_rows, show_text
+from flows.pipeline import summaries as tables
+from flows.pipeline.machine import Machine, StoreFolder
+from flows.pipeline.models import choose_model, model_access
+from flows.pipeline.plans.paperqa import PaperQaFiles, PaperQaPlan, answer_questions
+from flows.pipeline.walk import Pipeline, Slots
 from schemas.settings import StageControl
+from tasks.demo.paperqa import write_synthetic
 from tasks.llm.asker import Asker, open_door
 from tasks.paperqa.answer_files import read_answers
+from tasks.paperqa.answer_judge import DoorJudge
+from tasks.paperqa.averages import micro_average, score_answers
 from tasks.paperqa.checks import RULES, check_questions
-from tasks.paperqa.judge import DoorJudge
 from tasks.paperqa.pdf import extract_folder
 from tasks.paperqa.questions import load_questions
-from tasks.paperqa.scores import micro_average, score_answers
-from tasks.paperqa.synthetic import write_synthetic
 from tasks.store.store import Store
 
 SHOWN = ("all", "single", "multiple", "retrieval", "comprehensive", "subjective", "objective")

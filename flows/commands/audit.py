@@ -9,17 +9,17 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from flows import tables
-from flows.machine import StoreFolder
-from flows.options import Folder, open_store
-from flows.pipeline import choose_edition, remedy
-from flows.terminal import show_json, show_rows, show_text
+from flows.commands.options import Folder, open_store
+from flows.commands.terminal import show_json, show_rows, show_text
+from flows.pipeline import summaries as tables
+from flows.pipeline.machine import StoreFolder
+from flows.pipeline.walk import choose_edition, remedy
 from schemas.errors import UsageError
 from tasks.audit.mindmaps import mindmap_sheet
 from tasks.audit.score import score_answers
 from tasks.audit.sheet import Sheet, read_answers, write_sheet
 from tasks.audit.surveys import survey_sheet
-from tasks.stats.judgment_sheets import write_judgment_sheet
+from tasks.search.judgment_sheets import write_judgment_sheet
 from tasks.store.dataset import Dataset
 from tasks.store.editions import Editions
 

@@ -10,13 +10,13 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from flows import tables
-from flows.estimates import estimate_steps
-from flows.machine import Machine
-from flows.options import FLAT, open_pipeline
-from flows.pipeline import Pipeline, Slots, open_files, open_update
-from flows.plan import Step
-from flows.terminal import show_json, show_rows, show_scores, show_text
+from flows.commands.options import FLAT, open_pipeline
+from flows.commands.terminal import show_json, show_rows, show_scores, show_text
+from flows.pipeline import summaries as tables
+from flows.pipeline.estimates import estimate_steps
+from flows.pipeline.machine import Machine
+from flows.pipeline.plans.plan import Step
+from flows.pipeline.walk import Pipeline, Slots, open_files, open_update
 from schemas.identifiers import Field
 from schemas.settings import CorpusSettings, EncoderSettings, IndexSettings, RunSettings, StageControl
 

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from flows import tables
-from flows.deploy_settings import DeploySettings
-from flows.options import FLAT
-from flows.server import end_prefect_threads, prefect_api
-from flows.terminal import show_json, show_rows, show_text
+from flows.commands.options import FLAT
+from flows.commands.terminal import show_json, show_rows, show_text
+from flows.pipeline import summaries as tables
+from flows.server.server import end_prefect_threads, prefect_api
+from flows.server.settings import DeploySettings
 from schemas.errors import UsageError
 
 if TYPE_CHECKING:
-    from flows.deploy import Change
+    from flows.server.deploy import Change
 
 
 def deploy(*, settings: Annotated[DeploySettings | None, FLAT] = None, json: bool = False) -> None:
@@ -34,7 +34,7 @@ def deploy(*, settings: Annotated[DeploySettings | None, FLAT] = None, json: boo
     with prefect_api(Path()):
         from prefect.client.orchestration import get_client
 
-        from flows.deploy import deploy as set_up
+        from flows.server.deploy import deploy as set_up
 
         with get_client(sync_client=True) as client:
             changes = set_up(client, settings)
@@ -53,7 +53,7 @@ def ui(
         folder: Where release, store and the server's files go.
         papers: Size of the release.
     """
-    from flows.ui import serve_ui
+    from flows.server.local import serve_ui
 
     serve_ui(folder, port, papers)
 

@@ -5,10 +5,10 @@ What belongs here: looking and deleting. What does not: building (`build`).
 
 from datetime import date
 
-from flows import tables
-from flows.changes import change_rows, fresh_rows
-from flows.options import Folder, open_store
-from flows.terminal import show_json, show_rows, show_text
+from flows.commands.options import Folder, open_store
+from flows.commands.terminal import show_json, show_rows, show_text
+from flows.pipeline import summaries as tables
+from flows.pipeline.changes import change_rows, fresh_rows
 from schemas.errors import StoreError
 from tasks.store.collect import collect
 from tasks.store.editions import Editions

@@ -10,16 +10,16 @@ from typing import Annotated
 import polars as pl
 from cyclopts import Parameter
 
-from flows import tables
-from flows.machine import Machine
-from flows.options import FLAT
-from flows.pipeline import Pipeline, Slots
-from flows.search_papers import Searched, ask_engines, estimate, judge_results, search_edition
-from flows.terminal import Display, show_json, show_rows, show_text
+from flows.commands.options import FLAT
+from flows.commands.terminal import Display, show_json, show_rows, show_text
+from flows.pipeline import summaries as tables
+from flows.pipeline.machine import Machine
+from flows.pipeline.search_walk import Searched, ask_engines, estimate, judge_results, search_edition
+from flows.pipeline.walk import Pipeline, Slots
 from schemas.llm import Estimate
 from schemas.search import SearchQuery, SearchSettings
 from schemas.settings import StageControl
-from tasks.stats.search_queries import marginals, read_test_set, unknown_values
+from tasks.search.queries import marginals, read_test_set, unknown_values
 from tasks.store.dataset import Dataset
 from tasks.store.store import Store
 

@@ -1,6 +1,6 @@
 """Commands about language models.
 
-What belongs here: options and printing. What does not: asking models (`tasks/llm`), the stand-in (`tasks/standin`).
+What belongs here: options and printing. What does not: asking models (`tasks/llm`), the stand-in (`tasks/demo/standin`).
 """
 
 import sys
@@ -9,18 +9,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
-from flows.models import default_cache, model_access
-from flows.options import FLAT, Folder, open_store
-from flows.pipeline import choose_edition
-from flows.terminal import show_json, show_rows, show_text
+from flows.commands.options import FLAT, Folder, open_store
+from flows.commands.terminal import show_json, show_rows, show_text
+from flows.pipeline.models import default_cache, model_access
+from flows.pipeline.walk import choose_edition
 from schemas.errors import StoreError, UsageError
+from tasks.demo.standin.server import NAME, StandIn, StandInSettings
 from tasks.llm.cache import Cache
 from tasks.llm.database import Database
 from tasks.llm.export import export_calls
 from tasks.llm.key import Keyed
 from tasks.llm.replay import Replay, write_replay
-from tasks.standin.server import NAME, StandIn, StandInSettings
-from tasks.stats.model_calls import call_costs, call_keys
+from tasks.llm.usage import call_costs, call_keys
 from tasks.store.dataset import Dataset
 from tasks.store.editions import Editions
 from tasks.store.store import Store

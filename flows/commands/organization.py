@@ -8,12 +8,12 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from flows import tables
 from flows.commands.build import show_estimate
-from flows.machine import Machine
-from flows.options import FLAT, Folder, open_pipeline, open_store
-from flows.pipeline import choose_edition
-from flows.terminal import show_json, show_rows, show_text
+from flows.commands.options import FLAT, Folder, open_pipeline, open_store
+from flows.commands.terminal import show_json, show_rows, show_text
+from flows.pipeline import summaries as tables
+from flows.pipeline.machine import Machine
+from flows.pipeline.walk import choose_edition
 from schemas.errors import UsageError
 from schemas.mindmap import Tree
 from schemas.settings import OrganizationSettings, StageControl
@@ -149,10 +149,10 @@ def headings(
 
 def _score(gold: Path, pred: Path, encoder: str, threshold: float, entities: str, svg: Path | None) -> list[tables.Row]:
     from tasks.index.encoder import Encoder
+    from tasks.organization.heading_vectors import LabelVectors, label_encoder
+    from tasks.organization.tree_files import read_trees
+    from tasks.organization.tree_scores import TreeScorer, TreeScoreSettings
     from tasks.reports.treedrawing import draw_trees
-    from tasks.stats.labels import LabelVectors, label_encoder
-    from tasks.stats.tree_files import read_trees
-    from tasks.stats.tree_scores import TreeScorer, TreeScoreSettings
 
     golden, built = read_trees(gold), read_trees(pred)
     if not golden.trees.keys() & built.trees.keys():

@@ -6,13 +6,13 @@ What belongs here: listing, fetching and checking. What does not: how it is done
 from pathlib import Path
 from typing import Annotated
 
-from flows import tables
-from flows.machine import Machine, ReleaseFolder
-from flows.options import FLAT
-from flows.pipeline import open_files
-from flows.terminal import show_json, show_rows, show_text
-from flows.transfer import show_transfer
-from flows.upstream import Upstream, open_api
+from flows.commands.options import FLAT
+from flows.commands.terminal import show_json, show_rows, show_text
+from flows.commands.transfer import show_transfer
+from flows.pipeline import summaries as tables
+from flows.pipeline.machine import Machine, ReleaseFolder
+from flows.pipeline.upstream import Upstream, open_api
+from flows.pipeline.walk import open_files
 from schemas.errors import ReleaseError
 from schemas.fetching import FetchReport, FetchSettings
 from schemas.gate import GateSettings, Verdict

@@ -5,15 +5,15 @@ What belongs here: options and printing. What does not: measures and reading fil
 
 from pathlib import Path
 
-from flows import tables
-from flows.models import choose_model, model_access
-from flows.options import Folder, open_store
-from flows.pipeline import choose_edition
-from flows.terminal import show_json, show_rows
+from flows.commands.options import Folder, open_store
+from flows.commands.terminal import show_json, show_rows
+from flows.pipeline import summaries as tables
+from flows.pipeline.models import choose_model, model_access
+from flows.pipeline.walk import choose_edition
 from schemas.errors import UsageError
 from tasks.corpus.selector import find_selector, open_asking, score_selector
 from tasks.metrics.ranking import evaluate_run
-from tasks.stats.ranking_files import read_qrels, read_run
+from tasks.ranking.run_files import read_qrels, read_run
 from tasks.store.editions import Editions
 
 

@@ -9,16 +9,16 @@ from typing import Annotated
 
 import numpy as np
 
-from flows import tables
-from flows.machine import Machine
-from flows.options import FLAT
-from flows.pipeline import choose_edition, remedy
-from flows.terminal import show_json, show_rows
+from flows.commands.options import FLAT
+from flows.commands.terminal import show_json, show_rows
+from flows.pipeline import summaries as tables
+from flows.pipeline.machine import Machine
+from flows.pipeline.walk import choose_edition, remedy
 from schemas.errors import UsageError
 from schemas.identifiers import Field
 from schemas.settings import RetrieverName
+from tasks.retrieval.library import PARTS, open_library
 from tasks.retrieval.retriever import NEVER, Allowed
-from tasks.stats.library import PARTS, open_library
 from tasks.store.dataset import Dataset
 from tasks.store.editions import Editions
 from tasks.store.store import Store

@@ -5,12 +5,12 @@ What belongs here: options and printing. What does not: looking (`status`), the 
 
 from typing import Annotated
 
-from flows import tables
-from flows.machine import Machine
-from flows.options import FLAT, Folder, open_pipeline, open_store
-from flows.rerun import rerun as run_again
-from flows.status import SlotStatus, edition_status
-from flows.terminal import show_json, show_rows, show_text
+from flows.commands.options import FLAT, Folder, open_pipeline, open_store
+from flows.commands.terminal import show_json, show_rows, show_text
+from flows.pipeline import summaries as tables
+from flows.pipeline.machine import Machine
+from flows.pipeline.rerun import rerun as run_again
+from flows.pipeline.status import SlotStatus, edition_status
 from schemas.settings import StageControl
 from tasks.store.editions import Editions
 

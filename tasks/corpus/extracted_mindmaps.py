@@ -20,7 +20,7 @@ from schemas.mindmap import dump_tree, tree_shape
 from schemas.settings import Settings
 from schemas.tables.figure_readings import FIGURE_READINGS
 from schemas.tables.mindmaps import MINDMAPS
-from tasks.corpus.figure_maps import (
+from tasks.corpus.figures.maps import (
     Reading,
     Rules,
     Shown,

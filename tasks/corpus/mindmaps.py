@@ -1,7 +1,7 @@
 """Stage `mindmaps`: the gold mind-map of every survey that has one.
 
 What belongs here: which maps are kept, and for which survey. What does not: reading files of maps (`mindmap_files`),
-the canonical form (`schemas.mindmap`), building trees (`tasks/builders`).
+the canonical form (`schemas.mindmap`), building trees (`tasks/organization/builders`).
 """
 
 import re

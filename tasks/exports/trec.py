@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 
 from tasks.exports.exporter import Exported, exporter, write_lines
-from tasks.stats.topics import evaluated_topics
+from tasks.ranking.evaluated_topics import evaluated_topics
 
 
 @exporter("trec", "Standard TREC text files: qrels (4 columns), a run a file (6 columns), topics (id, tab, title).")

@@ -1,6 +1,6 @@
 """What a builder of mind-maps is, and the registry of builders.
 
-What belongs here: what a builder gets and returns. What does not: any builder (one file each in `tasks/builders`).
+What belongs here: what a builder gets and returns. What does not: any builder (one file each in `tasks/organization/builders`).
 """
 
 from collections.abc import Callable, Collection
@@ -93,10 +93,10 @@ class Builder:
     asks: Demand | None = None
 
 
-_registry = Registry[Builder]("builder", "tasks.builders", group="arena.builders", extra="organize")
+_registry = Registry[Builder]("builder", "tasks.organization.builders", group="arena.builders", extra="organize")
 
 all_builders = _registry.all
-"""Every builder by name: each file of `tasks/builders`, and the entry points of other packages."""
+"""Every builder by name: each file of `tasks/organization/builders`, and the entry points of other packages."""
 
 find_builder = _registry.find
 """The builder of that name; where there is none, a UsageError lists those there are."""

@@ -1,6 +1,6 @@
 """Mind-maps of other surveys as examples for a model.
 
-What belongs here: choosing examples, never the survey's own map. What does not: prompts and calls (`tasks/builders`).
+What belongs here: choosing examples, never the survey's own map. What does not: prompts and calls (`tasks/organization/builders`).
 """
 
 import random

@@ -12,8 +12,8 @@ from schemas.llm import Image, Tool
 from schemas.paperqa import PaperId
 from tasks.paperqa.calculator import calculate
 from tasks.paperqa.desk import PaperQaDesk
-from tasks.paperqa.library import EngineName, PassageKind
 from tasks.paperqa.oneshot import show_passage
+from tasks.paperqa.paper_library import EngineName, PassageKind
 
 ANSWER = "generate_answer"
 

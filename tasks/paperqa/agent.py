@@ -15,7 +15,7 @@ from schemas.llm import Message, Parameters, Reply, ToolCall
 from schemas.paperqa import AnswerOutcome, Question
 from tasks.llm.prompt import Trusted, delimit, load_prompt
 from tasks.paperqa.actions import ANSWER, Action, Observation
-from tasks.paperqa.system import CHARACTERS_PER_TOKEN, Answered, Kit, Step
+from tasks.paperqa.baseline import CHARACTERS_PER_TOKEN, Answered, Kit, Step
 
 OBSERVED_CHARACTERS = 8000
 KEPT_CHARACTERS = 4000

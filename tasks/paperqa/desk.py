@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from schemas.errors import BadInput
 from schemas.llm import Image
 from schemas.paperqa import PaperId, Question
-from tasks.paperqa.library import Card, EngineName, PaperLibrary, Passage, PassageKind
+from tasks.paperqa.paper_library import Card, EngineName, PaperLibrary, Passage, PassageKind
 from tasks.paperqa.pdf import render_page
 from tasks.paperqa.sandbox import SqlSandbox, show_result
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from schemas.llm import Parameters
 from schemas.paperqa import Question
-from tasks.paperqa.library import Passage
-from tasks.paperqa.system import Answered, Kit, Step
+from tasks.paperqa.baseline import Answered, Kit, Step
+from tasks.paperqa.paper_library import Passage
 
 _BLOCK = re.compile(r"^[ \t]*```[^\n`]*\n(?P<lines>.*?)^[ \t]*```[ \t]*$|```(?P<inline>[^`\n]+)```", re.M | re.S)
 

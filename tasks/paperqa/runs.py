@@ -29,10 +29,10 @@ from schemas.tables.model_calls import MODEL_CALLS
 from schemas.tables.paperqa_runs import PAPERQA_ANSWERS, PAPERQA_LOOKUPS, PAPERQA_STEPS
 from tasks.llm.asker import Asker, in_threads, open_door
 from tasks.llm.blocking import BlockingDoor
+from tasks.paperqa.baseline import Answered, Kit, Limits, Protocol, System, find_paperqa_baseline
 from tasks.paperqa.desk import PaperQaDesk, Scope
 from tasks.paperqa.files import paths
-from tasks.paperqa.library import PaperLibrary
-from tasks.paperqa.system import Answered, Kit, Limits, Protocol, System, find_paperqa_baseline
+from tasks.paperqa.paper_library import PaperLibrary
 from tasks.store.dataset import Dataset
 from tasks.store.parquet import write_table
 from tasks.store.shard import Shard, fsync_path, in_shards

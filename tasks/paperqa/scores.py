@@ -1,76 +1,176 @@
-"""From answers to averages: every question scored by its evaluator, the mean over all and per tag.
+"""The stage `paperqa_scores`: every answer scored by its question's evaluator, and means with intervals.
 
-What belongs here: pairing by uuid, the micro-average. What does not: evaluators, intervals, tables.
+What belongs here: scoring a run, averages by tag. What does not: evaluators (`tasks/paperqa/evaluators`), resampling
+(`intervals`).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext
+from typing import Any, NamedTuple
 
-from schemas.errors import BadInput
-from schemas.paperqa import AnnotatedExample
-from tasks.paperqa.evaluators import ERROR_MARK, AnswerScore, Judge, score_answer
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import Field
+
+from schemas.errors import ModelError, OverBudget, StageFailed, TransientError
+from schemas.llm import ModelName
+from schemas.settings import Settings
+from schemas.tables.model_calls import MODEL_CALLS
+from schemas.tables.paperqa_scores import PAPERQA_SCORES, PAPERQA_SUMMARIES
+from tasks.llm.asker import Asker, in_threads, open_door
+from tasks.llm.blocking import BlockingDoor
+from tasks.paperqa.answer_judge import DoorJudge
+from tasks.paperqa.evaluators import score_answer
+from tasks.stats.intervals import RESAMPLES, bootstrap_intervals
+from tasks.store.parquet import write_table
+from tasks.store.shard import Shard, in_shards
+from tasks.store.stage import stage
+from tasks.store.workspace import Workspace
+
+Row = dict[str, Any]
 
 ALL = "all"
-"""Name of the counter of every question."""
+SHARD_ANSWERS = 64
+REASON_LENGTH = 1000
 
 
-@dataclass(frozen=True)
-class TagScore:
-    """A counter: sum of scores, number of questions, how many of them could be scored, mean over all (0 of none)."""
+class AnswerScoreSettings(Settings):
+    """How answers are scored."""
 
-    correct: float
-    count: int
-    scored: int
-    score: float
+    judge: ModelName | None = Field(default=None, description="Who grades free text; empty: such answers are unscored.")
+    seed: int = Field(default=42, description="Of the bootstrap over questions.")
+    resamples: int = Field(default=RESAMPLES, ge=100, description="Of the bootstrap over questions.")
 
 
-def score_answers(
-    examples: Sequence[AnnotatedExample], answers: Mapping[str, object], judge: Judge | None = None
-) -> dict[str, AnswerScore]:
-    """The score of every question, by uuid, in the order of the examples.
+class _Answer(NamedTuple):
+    """An answer with the hidden part of its question."""
 
-    Args:
-        examples: All questions of the benchmark; one without an answer scores 0.
-        answers: Answer of a system by uuid; the text of a failed run (`[ERROR]:` in any letter case) scores 0.
-        judge: Who grades free text.
+    uuid: str
+    answer: str | None
+    outcome: str
+    evaluator: Mapping[str, Any]
+    tags: tuple[str, ...]
+    usd: float
+
+
+@stage("paperqa_scores", version=1, settings=AnswerScoreSettings)
+def paperqa_scores(work: Workspace[AnswerScoreSettings]) -> None:
+    """Writes PAPERQA_SCORES and the side tables PAPERQA_SUMMARIES and MODEL_CALLS (of the judge).
+
+    Inputs: `run`, `questions`. Answers are paired with questions by uuid. An answer that could not be scored counts 0
+    in means, and its outcome says why; coverage stands beside each mean.
 
     Raises:
-        BadInput: An answer belongs to no question, or an evaluator is unknown.
-
-    Deviates: upstream pairs answers with questions by position.
+        StageFailed: The run answers a question that `questions` does not hold.
     """
-    strangers = sorted(answers.keys() - {example.uuid for example in examples})
+    answers = _paired(work)
+    tag: str = work.dataset("run").manifest.parameters["tag"]
+    shards = in_shards(answers, SHARD_ANSWERS, least=1)
+    judge = work.settings.judge
+    if not work.finished() >= set(shards):
+        with open_door(work.llm, judge) if judge else nullcontext() as door:
+            for shard in work.pending(list(shards)):
+                with shard:
+                    _score_shard(shard, shards[shard.name], tag, door, work)
+    for shard in work.pending(["means"]):
+        with shard:
+            rows = [row for name in shards for row in pq.read_table(work.folder / f"part-{name}.parquet").to_pylist()]
+            summaries = summarise(rows, {answer.uuid: answer for answer in answers}, work.settings)
+            table = pa.Table.from_pylist([{"tag": tag, **row} for row in summaries], PAPERQA_SUMMARIES.arrow)
+            write_table(shard.file("summaries-00000.parquet"), PAPERQA_SUMMARIES, table)
+
+
+def _paired(work: Workspace[AnswerScoreSettings]) -> list[_Answer]:
+    hidden = {row["uuid"]: row for row in work.dataset("questions").table("annotations").to_pylist()}
+    answers = work.dataset("run").table().to_pylist()
+    strangers = [row["uuid"] for row in answers if row["uuid"] not in hidden]
     if strangers:
-        raise BadInput(f"{len(strangers)} answers belong to no question, the first to {strangers[0]}: check the file")
-    return {example.uuid: _score(example, answers, judge) for example in examples}
+        raise StageFailed(
+            f"stage paperqa_scores: {len(strangers)} answers belong to none of the {len(hidden)} questions, the first "
+            f"to {strangers[0]}; score a run with the questions that it was made with"
+        )
+    return [
+        _Answer(
+            row["uuid"],
+            row["answer"],
+            row["outcome"],
+            orjson.loads(hidden[row["uuid"]]["evaluator"]),
+            tuple(hidden[row["uuid"]]["tags"]),
+            row["cost_usd"],
+        )
+        for row in answers
+    ]
 
 
-def _score(example: AnnotatedExample, answers: Mapping[str, object], judge: Judge | None) -> AnswerScore:
-    if example.uuid not in answers:
-        return AnswerScore(0.0, "no answer")
-    answer = answers[example.uuid]
-    if isinstance(answer, str) and answer[: len(ERROR_MARK)].upper() == ERROR_MARK:
-        return AnswerScore(0.0, "the run failed, its answer is an error text")
-    return score_answer(dict(example.evaluator), answer, judge)
+def _score_shard(
+    shard: Shard,
+    answers: Sequence[_Answer],
+    tag: str,
+    door: BlockingDoor | None,
+    work: Workspace[AnswerScoreSettings],
+) -> None:
+    def score(answer: _Answer) -> tuple[Row, list[Row]]:
+        model = work.settings.judge
+        asker = Asker(door, "paperqa_scores", model, answer.uuid) if door and model else None
+        return _score(answer, tag, asker), asker.calls if asker else []
+
+    scored = in_threads(score, answers, work.llm if door else None)
+    rows = [row for row, _ in scored]
+    calls = [call for _, of_answer in scored for call in of_answer]
+    write_table(
+        shard.file(f"part-{shard.name}.parquet"), PAPERQA_SCORES, pa.Table.from_pylist(rows, PAPERQA_SCORES.arrow)
+    )
+    if door:
+        write_table(
+            shard.file(f"calls-{shard.name}.parquet"), MODEL_CALLS, pa.Table.from_pylist(calls, MODEL_CALLS.arrow)
+        )
+    shard.counts.read = len(rows)
+    shard.counts.kept = sum(row["outcome"] == "scored" for row in rows)
+    for outcome in sorted({row["outcome"] for row in rows} - {"scored"}):
+        shard.counts.dropped[outcome] = sum(row["outcome"] == outcome for row in rows)
 
 
-def micro_average(examples: Sequence[AnnotatedExample], scores: Mapping[str, AnswerScore]) -> dict[str, TagScore]:
-    """Counters over all questions and per tag, `all` first, then tags by name.
-
-    A question counts once for each of its tags, so the counts of element tags do not add up to all.
-
-    Args:
-        examples: All questions of the benchmark: the denominators.
-        scores: Score by uuid; a question without one counts as 0.
-    """
-    tags = sorted({tag for example in examples for tag in example.tags})
-    return {ALL: _counter(examples, scores)} | {
-        tag: _counter([example for example in examples if tag in example.tags], scores) for tag in tags
+def _score(answer: _Answer, tag: str, asker: Asker | None) -> Row:
+    judge = DoorJudge(asker) if asker else None
+    score, outcome, reason = 0.0, answer.outcome, None
+    if answer.answer is not None:
+        found = score_answer(answer.evaluator, answer.answer, judge)
+        if judge and isinstance(judge.trouble, ModelError | TransientError):
+            raise judge.trouble  # it concerns all answers
+        score, outcome = found.score, "scored" if found.failure is None else "unscored"
+        if judge and isinstance(judge.trouble, OverBudget):
+            outcome = "over_budget"
+        reason = found.failure or (judge.replies[-1] if judge and judge.replies else None)
+    return {
+        "tag": tag,
+        "uuid": answer.uuid,
+        "score": score,
+        "outcome": outcome,
+        "evaluator": answer.evaluator["eval_func"],
+        "reason": reason[:REASON_LENGTH] if reason else None,
+        "cost_usd": sum(call["cost_usd"] for call in asker.calls) if asker else 0.0,
     }
 
 
-def _counter(examples: Sequence[AnnotatedExample], scores: Mapping[str, AnswerScore]) -> TagScore:
-    found = [scores[example.uuid] for example in examples if example.uuid in scores]
-    correct = sum(score.score for score in found)
-    scored = sum(score.failure is None for score in found)
-    return TagScore(correct, len(examples), scored, correct / len(examples) if examples else 0.0)
+def summarise(rows: Sequence[Row], answers: Mapping[str, _Answer], settings: AnswerScoreSettings) -> list[Row]:
+    """Rows of PAPERQA_SUMMARIES without tag: over all questions, then by every tag in alphabetical order."""
+    tags = sorted({tag for answer in answers.values() for tag in answer.tags})
+    groups = {ALL: list(rows)} | {tag: [row for row in rows if tag in answers[row["uuid"]].tags] for tag in tags}
+    return [_summary(group, members, answers, settings) for group, members in groups.items() if members]
+
+
+def _summary(group: str, rows: list[Row], answers: Mapping[str, _Answer], settings: AnswerScoreSettings) -> Row:
+    values = np.array([[row["score"]] for row in rows])
+    interval = bootstrap_intervals(values, settings.seed, settings.resamples)
+    return {
+        "group": group,
+        "questions": len(rows),
+        "answered": sum(row["outcome"] == "scored" for row in rows),
+        "correct": float(values.sum()),
+        "mean": float(values.mean()),
+        "low": float(interval.low[0]),
+        "high": float(interval.high[0]),
+        "cost_usd": sum(row["cost_usd"] + answers[row["uuid"]].usd for row in rows),
+    }

@@ -12,7 +12,7 @@ from tasks.reports.blocks import Report
 from tasks.reports.report import ReportSettings, write_page
 from tasks.reports.sections import lineage, search
 from tasks.reports.source import ReportSource
-from tasks.stats.judge_agreement import JUDGMENTS
+from tasks.search.judge_agreement import JUDGMENTS
 from tasks.store.dataset import Dataset
 from tasks.store.stage import stage
 from tasks.store.workspace import Workspace

@@ -1,6 +1,6 @@
 """Trees as SVG: one alone, or two side by side with the headings that met marked and joined.
 
-What belongs here: geometry and markup. What does not: which headings met (`tasks.stats.tree_scores`).
+What belongs here: geometry and markup. What does not: which headings met (`tasks.organization.tree_scores`).
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from schemas.errors import BadInput
 from schemas.topic import Hit, Topic
-from tasks.retrieval.catalogue import Document, DocumentReader
+from tasks.retrieval.documents import Document, DocumentReader
 from tasks.retrieval.retriever import Allowed, Query, Retriever, Vector, WeightedTerms
 
 

@@ -1,7 +1,7 @@
 """Where the shards of a stage run: the protocol, and processes of this machine.
 
 What belongs here: carrying out jobs that know nothing of each other. What does not: which shards there are and what
-they write (`workspace`), other machines (`flows/fan_out`).
+they write (`workspace`), other machines (`flows/pipeline/ray_runner`).
 """
 
 import ctypes

@@ -19,10 +19,10 @@ from tasks.audit.mindmaps import mindmap_sheet
 from tasks.audit.score import score_answers, wilson
 from tasks.audit.sheet import HEAD, Item, Question, Sheet, Text, read_answers, to_html, write_sheet
 from tasks.audit.surveys import survey_sheet
-from tasks.figures.picture import check_picture
+from tasks.corpus.figures.picture import check_picture
 from tasks.store.dataset import Dataset
 from tests.corpus.conftest import Corpus
-from tests.figures.conftest import png
+from tests.corpus.figures.conftest import png
 
 EVIL = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
 

@@ -22,13 +22,13 @@ from isal import igzip
 from rich.console import Console
 from rich.table import Table
 
-from flows.machine import Machine
-from flows.pipeline import Pipeline, build_labelled, open_files, open_update
+from flows.pipeline.machine import Machine
+from flows.pipeline.walk import Pipeline, build_labelled, open_files, open_update
 from schemas.manifest import Ref
 from schemas.settings import CorpusSettings, EncoderSettings, IndexSettings, Resources
+from tasks.demo.release import SyntheticSettings, write_release
+from tasks.demo.standin.server import NAME, StandIn, StandInSettings
 from tasks.index.encoder import Encoder
-from tasks.release.synthetic import SyntheticSettings, write_release
-from tasks.standin.server import NAME, StandIn, StandInSettings
 from tasks.store.store import Store
 from tests.conftest import REPOSITORY
 

@@ -26,7 +26,7 @@ from schemas.identifiers import ReleaseId
 from schemas.release import ReleaseDataset, SourceFile
 from schemas.settings import Resources
 from tasks.corpus.records import RecordSettings, full_texts
-from tasks.release.synthetic import SyntheticSettings, write_release
+from tasks.demo.release import SyntheticSettings, write_release
 from tasks.store.dataset import Dataset, sha256_file
 from tasks.store.store import Request, Store
 from tests.conftest import REPOSITORY

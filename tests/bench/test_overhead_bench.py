@@ -16,12 +16,12 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from flows.demo import BUILDERS, CORPUS, ENCODER, SYSTEMS, run_flows, stand_in
-from flows.machine import Machine
-from flows.pipeline import Pipeline, Slots, build_labelled, open_files
-from flows.server import prefect_api
+from flows.commands.demo import BUILDERS, CORPUS, ENCODER, SYSTEMS, run_flows, stand_in
+from flows.pipeline.machine import Machine
+from flows.pipeline.walk import Pipeline, Slots, build_labelled, open_files
+from flows.server.server import prefect_api
 from schemas.settings import IndexSettings
-from tasks.release.synthetic import SyntheticSettings, write_release
+from tasks.demo.release import SyntheticSettings, write_release
 from tasks.store.store import Store
 from tests.conftest import REPOSITORY
 

@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 
 from schemas.identifiers import CorpusId
 from schemas.topic import Hit, Topic
+from tasks.demo.standin.server import StandIn, StandInSettings
 from tasks.llm.asker import Asker
 from tasks.llm.blocking import BlockingDoor
-from tasks.retrieval.catalogue import Document
+from tasks.ranking.answers import Answer, answer_topic
+from tasks.ranking.baseline import Kit, all_baselines
 from tasks.retrieval.desk import ResearchDesk
+from tasks.retrieval.documents import Document
 from tasks.retrieval.retriever import Query
-from tasks.retrieval.system import Kit, all_baselines
-from tasks.standin.server import StandIn, StandInSettings
-from tasks.stats.systems import Answer, answer_topic
-from tests.baselines.conftest import RETRIEVERS, Shelf
-from tests.standin.asking import asker_of, door_to
+from tests.demo.standin.asking import asker_of, door_to
+from tests.ranking.baselines.conftest import RETRIEVERS, Shelf
 
 TITLE = "Seabird migration and tracking: a survey"
 ABSTRACT = "We survey seabird migration and tracking of seabirds with light loggers."

@@ -16,14 +16,14 @@ from tasks.corpus.selector import Candidate, SurveyAnswer
 from tasks.corpus.selectors.model import ModelSelector
 from tasks.corpus.selectors.rules import RuleSelector
 from tasks.corpus.surveys import SurveySettings, surveys
+from tasks.demo.standin.rule import Asked
+from tasks.demo.standin.server import NAME, StandIn, StandInSettings
 from tasks.llm.asker import Asker, open_door
 from tasks.llm.questions import Question, ask_by_batch
-from tasks.standin.rule import Asked
-from tasks.standin.server import NAME, StandIn, StandInSettings
 from tasks.store.dataset import Dataset
 from tests.corpus.conftest import Corpus
+from tests.demo.standin.asking import ScriptedModel, access_to
 from tests.llm.scripted_server import Answer, ScriptedServer, Seen, as_json, completion
-from tests.standin.asking import ScriptedModel, access_to
 
 MODEL = ModelName(provider=NAME, model=NAME)
 CHOSEN = SurveySettings(selector="model", model=MODEL)

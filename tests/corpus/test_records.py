@@ -22,8 +22,8 @@ from schemas.tables.citation_records import CITATION_RECORDS
 from schemas.tables.full_texts import FULL_TEXTS
 from schemas.tables.paper_records import PAPER_RECORDS
 from tasks.corpus.records import RecordSettings, abstract_records, citation_records, full_texts, paper_records
+from tasks.demo.release import SyntheticSettings, write_release
 from tasks.release.mirror import open_release
-from tasks.release.synthetic import SyntheticSettings, write_release
 from tasks.store.dataset import Dataset, sha256_file
 from tasks.store.stage import AnyStage
 from tasks.store.store import Request, Store

@@ -19,8 +19,8 @@ import httpx
 import psutil
 import pytest
 
-from tasks.release.synthetic import SyntheticSettings, write_release
-from tasks.standin.server import NAME, StandIn, StandInSettings
+from tasks.demo.release import SyntheticSettings, write_release
+from tasks.demo.standin.server import NAME, StandIn, StandInSettings
 
 REPOSITORY = Path(__file__).parents[2]
 RELEASE = "2026-01-06"

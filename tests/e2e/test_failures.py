@@ -13,7 +13,7 @@ import polars as pl
 import psutil
 import pytest
 
-from tasks.standin.server import StandIn
+from tasks.demo.standin.server import StandIn
 from tests.e2e.conftest import INDEX, QUESTIONS_AT_ONCE, RELEASE, Site, manifest, slots, wait_for
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(420)]

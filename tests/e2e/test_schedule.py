@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from flows.catalogue import CATALOGUE
+from flows.server.deployments import CATALOGUE
 from tests.e2e.conftest import Site, wait_for
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]

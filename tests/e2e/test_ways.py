@@ -15,10 +15,10 @@ SYSTEMS = {"baselines": ["title", "feedback"], "retrievers": ["bm25", "dense", "
 
 FLOWS = """
 import json, sys
-from flows.build_corpus import build_corpus
-from flows.build_index import build_index
-from flows.discovery import discovery
-from flows.machine import Machine
+from flows.jobs.build_corpus import build_corpus
+from flows.jobs.build_index import build_index
+from flows.jobs.discovery import discovery
+from flows.pipeline.machine import Machine
 from schemas.settings import CorpusSettings, IndexSettings, RunSettings
 root, corpus, index, systems = map(json.loads, sys.argv[1:])
 machine = Machine(root=root, workers=2)

@@ -20,12 +20,12 @@ os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] = "false"
 from rich.logging import RichHandler
 
 from flows import cli
-from flows.machine import Machine
-from flows.pipeline import Executor, Pipeline, build_labelled, open_files
-from flows.plan import Step
-from flows.server import end_prefect_threads
+from flows.pipeline.machine import Machine
+from flows.pipeline.plans.plan import Step
+from flows.pipeline.walk import Executor, Pipeline, build_labelled, open_files
+from flows.server.server import end_prefect_threads
 from schemas.settings import CorpusSettings, IndexSettings, Resources, Settings
-from tasks.release.synthetic import SyntheticSettings, write_release
+from tasks.demo.release import SyntheticSettings, write_release
 from tasks.store.stage import AnyStage, stage
 from tasks.store.store import Store
 from tasks.store.workspace import Workspace

@@ -63,7 +63,7 @@ def test_what_services_name_is_there(compose: dict[str, Any]) -> None:
 
 
 def test_workers_serve_the_pools_of_the_catalogue(compose: dict[str, Any]) -> None:
-    from flows.catalogue import POOLS
+    from flows.server.deployments import POOLS
 
     commands = [service.get("command", []) for service in compose["services"].values()]
     workers = [command for command in commands if command[:3] == ["prefect", "worker", "start"]]

@@ -11,13 +11,13 @@ import pytest
 from schemas.manifest import Ref
 from schemas.paperqa import PaperId, PaperMetadata, Question, QuestionId
 from schemas.settings import EncoderSettings, Resources
+from tasks.demo.paperqa import write_synthetic
 from tasks.index.bm25 import Bm25Settings, bm25
 from tasks.index.embeddings import EmbeddingSettings, embeddings
 from tasks.paperqa.chunks import ChunkSettings, paperqa_chunks
 from tasks.paperqa.files import open_folder
-from tasks.paperqa.library import PaperLibrary
+from tasks.paperqa.paper_library import PaperLibrary
 from tasks.paperqa.store import StoreSettings, paperqa_store
-from tasks.paperqa.synthetic import write_synthetic
 from tasks.store.store import Request, Store
 from tests.index.conftest import save_tiny_model
 

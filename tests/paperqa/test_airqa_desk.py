@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from schemas.errors import BadInput
 from tasks.paperqa.calculator import calculate
 from tasks.paperqa.desk import PaperQaDesk
-from tasks.paperqa.library import PaperLibrary
+from tasks.paperqa.paper_library import PaperLibrary
 from tasks.paperqa.sandbox import SqlSandbox
 from tests.paperqa.conftest import BIRD, DEEP, GRAPH, IMAGE, ask
 

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
+from tasks.paperqa.averages import micro_average, score_answers
 from tasks.paperqa.evaluators import evaluate_answer
 from tasks.paperqa.evaluators.registry import get_evaluator
 from tasks.paperqa.questions import load_questions
-from tasks.paperqa.scores import micro_average, score_answers
 
 
 class ScriptedJudge:

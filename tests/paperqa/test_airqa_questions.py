@@ -12,11 +12,11 @@ from pydantic import ValidationError
 
 from schemas.errors import BadInput
 from schemas.paperqa import AnnotatedExample, PaperMetadata, Question
+from tasks.paperqa.averages import micro_average, score_answers
 from tasks.paperqa.checks import RULES, check_questions
 from tasks.paperqa.evaluators import AnswerScore
 from tasks.paperqa.evaluators.registry import evaluator_names
 from tasks.paperqa.questions import load_metadata, load_questions
-from tasks.paperqa.scores import micro_average, score_answers
 
 PAPER, OTHER = "11111111-1111-5111-8111-111111111111", "22222222-2222-5222-8222-222222222222"
 

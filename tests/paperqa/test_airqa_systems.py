@@ -15,14 +15,14 @@ from schemas.paperqa import Question
 from tasks.llm.asker import Asker, open_door
 from tasks.paperqa.actions import actions
 from tasks.paperqa.agent import run_agent
+from tasks.paperqa.baseline import Answered, Kit, Limits, all_paperqa_baselines
 from tasks.paperqa.desk import PaperQaDesk
 from tasks.paperqa.files import open_folder, open_questions
-from tasks.paperqa.library import PaperLibrary
 from tasks.paperqa.oneshot import read_fenced
+from tasks.paperqa.paper_library import PaperLibrary
 from tasks.paperqa.runs import PaperQaSettings, ask_system, paperqa_run
+from tasks.paperqa.scores import AnswerScoreSettings, paperqa_scores
 from tasks.paperqa.store import QuestionSettings, paperqa_questions
-from tasks.paperqa.system import Answered, Kit, Limits, all_paperqa_baselines
-from tasks.stats.answer_scores import AnswerScoreSettings, paperqa_scores
 from tests.llm.scripted_server import Answer, ScriptedServer, Seen, completion, error
 from tests.llm.test_tools import called
 from tests.paperqa.conftest import BIRD, GRAPH, IMAGE, Shelf, ask

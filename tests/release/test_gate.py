@@ -12,9 +12,9 @@ import pytest
 from schemas.errors import ReleaseError, UsageError
 from schemas.fetching import FetchedDataset, FetchManifest
 from schemas.gate import GateSettings, Verdict
+from tasks.demo.release import SyntheticSettings, write_release
 from tasks.release.fetched import write_manifest
 from tasks.release.gate import accept_release, check_release, newest_accepted
-from tasks.release.synthetic import SyntheticSettings, write_release
 
 SETTINGS = GateSettings()
 WEEKS = ("2026-01-06", "2026-01-13", "2026-01-20", "2026-01-27")

@@ -9,7 +9,7 @@ import pytest
 
 from flows import cli
 from schemas.identifiers import DatasetName
-from tasks.release.synthetic import SyntheticSettings, write_release
+from tasks.demo.release import SyntheticSettings, write_release
 from tests.release.s2_server import KEY, S2Server
 
 OLD, NEW = "2026-01-06", "2026-01-13"

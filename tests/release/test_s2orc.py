@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.errors import BadInput
+from tasks.demo.papers import Library
+from tasks.demo.record_format import format_s2orc, format_s2orc_v2
 from tasks.release.decode import Record
 from tasks.release.s2orc import FullText, decode_s2orc, decode_s2orc_v2
-from tasks.release.synthetic_format import format_s2orc, format_s2orc_v2
-from tasks.release.synthetic_papers import Library
 
 Spans = list[dict[str, Any]]
 

@@ -14,11 +14,11 @@ from schemas.settings import EncoderSettings
 from schemas.tables.mindmaps import MINDMAPS
 from schemas.tables.tree_scores import HEADING_MATCHES, TREE_SUMMARIES
 from schemas.tables.trees import TREES
+from tasks.organization.tree_scores import TreeScoreSettings
 from tasks.reports.blocks import Estimate, FigureBlock, Section, TableBlock
 from tasks.reports.sections.organization import sections
 from tasks.reports.source import ReportSource
 from tasks.reports.treedrawing import MOST_ROWS, draw_trees
-from tasks.stats.tree_scores import TreeScoreSettings
 from tasks.store.parquet import write_table
 from tasks.store.stage import Stage
 from tasks.store.store import Request

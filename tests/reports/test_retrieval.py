@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from schemas.tables.runs import OUTCOMES, RUNS
+from tasks.ranking.answers import SystemSettings
+from tasks.ranking.scores import ScoreSettings, scores
 from tasks.reports.blocks import Estimate, TableBlock
 from tasks.reports.sections.retrieval import sections
 from tasks.reports.source import ReportSource
-from tasks.stats.scores import ScoreSettings, scores
-from tasks.stats.systems import SystemSettings
 from tasks.store.store import Request, Store
-from tests.stats.conftest import publish, publish_topics, topic_row
+from tests.ranking.conftest import publish, publish_topics, topic_row
 
 QRELS = {1: {11: 2, 12: 1}, 2: {21: 1}, 3: {31: 2}}
 

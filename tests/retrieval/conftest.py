@@ -13,7 +13,7 @@ from schemas.settings import EncoderSettings
 from schemas.topic import Topic
 from tasks.index.bm25 import Bm25Index, Bm25Settings, bm25
 from tasks.index.dense import DenseIndex, embedding_batches
-from tasks.retrieval.catalogue import DocumentReader, load_catalogue
+from tasks.retrieval.documents import DocumentReader, load_catalogue
 from tasks.retrieval.retriever import Catalogue
 from tests.corpus.conftest import Corpus
 from tests.index.conftest import give_documents, give_embeddings, random_title

@@ -16,7 +16,7 @@ from schemas.topic import Topic
 from tasks.index.analysis import analyze
 from tasks.index.bm25 import Bm25Index, Bm25Settings, bm25
 from tasks.retrieval.bm25 import Bm25Retriever
-from tasks.retrieval.catalogue import load_catalogue
+from tasks.retrieval.documents import load_catalogue
 from tasks.retrieval.retriever import Allowed
 from tests.corpus.conftest import Corpus
 from tests.index.conftest import give_documents

@@ -5,10 +5,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from schemas.catalogue import tables_page
 from schemas.errors import BadInput
 from schemas.table import Column, Table, all_tables, declare
 from schemas.tables.qrels import QRELS
+from schemas.tables_page import tables_page
 
 
 def test_rows_are_taken_by_name_and_cast_without_loss() -> None:
@@ -44,4 +44,4 @@ def test_a_name_is_taken_once() -> None:
 
 def test_the_page_of_tables_is_up_to_date() -> None:
     page = Path(__file__).parents[2] / "infra" / "TABLES.md"
-    assert page.read_text() == tables_page(), "run: python -m schemas.catalogue > infra/TABLES.md"
+    assert page.read_text() == tables_page(), "run: python -m schemas.tables_page > infra/TABLES.md"

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
 from schemas.errors import BadInput
+from tasks.search.judge_agreement import AgreementSettings, agreement
+from tasks.search.judgment_sheets import read_labels, write_judgment_sheet
+from tasks.search.queries import open_label_file
 from tasks.stats.agreement import krippendorff_alpha, weighted_kappa
-from tasks.stats.judge_agreement import AgreementSettings, agreement
-from tasks.stats.judgment_sheets import read_labels, write_judgment_sheet
-from tasks.stats.search_queries import open_label_file
 from tasks.store.store import Request
 from tests.llm.scripted_server import Answer, ScriptedServer, Seen, completion
-from tests.stats.searching import Judging, shown, told
+from tests.search.searching import Judging, shown, told
 
 _ = float("nan")
 

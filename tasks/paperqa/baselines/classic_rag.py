@@ -1,8 +1,8 @@
 """Classic RAG: the passages nearest to the question, then one answer."""
 
 from schemas.paperqa import Question
+from tasks.paperqa.baseline import Answered, Kit, Step, paperqa_baseline
 from tasks.paperqa.oneshot import answer_in_one_call, show_passage
-from tasks.paperqa.system import Answered, Kit, Step, paperqa_baseline
 
 
 @paperqa_baseline("classic_rag", "The question after the passages that are nearest to it in meaning.")

@@ -1,8 +1,8 @@
 """Full texts of the papers that the question names, up to a cut-off."""
 
 from schemas.paperqa import Question
+from tasks.paperqa.baseline import Answered, Kit, cut, paperqa_baseline
 from tasks.paperqa.oneshot import answer_in_one_call
-from tasks.paperqa.system import Answered, Kit, cut, paperqa_baseline
 
 
 @paperqa_baseline("full_text", "The question after the beginning of the papers' full texts, joined and cut off.")

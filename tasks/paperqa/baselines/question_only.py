@@ -1,8 +1,8 @@
 """The question alone: what the model knows, or guesses, without any paper."""
 
 from schemas.paperqa import Question
+from tasks.paperqa.baseline import Answered, Kit, paperqa_baseline
 from tasks.paperqa.oneshot import answer_in_one_call
-from tasks.paperqa.system import Answered, Kit, paperqa_baseline
 
 
 @paperqa_baseline("question_only", "The question and the form of the answer, nothing else.")

@@ -3,7 +3,7 @@
 from schemas.paperqa import Question
 from tasks.paperqa.actions import actions
 from tasks.paperqa.agent import run_agent
-from tasks.paperqa.system import Answered, Kit, paperqa_baseline
+from tasks.paperqa.baseline import Answered, Kit, paperqa_baseline
 
 
 @paperqa_baseline(

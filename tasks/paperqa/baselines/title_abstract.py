@@ -1,8 +1,8 @@
 """Titles and abstracts of the papers that the question names."""
 
 from schemas.paperqa import Question
+from tasks.paperqa.baseline import Answered, Kit, cut, paperqa_baseline
 from tasks.paperqa.oneshot import answer_in_one_call
-from tasks.paperqa.system import Answered, Kit, cut, paperqa_baseline
 
 
 @paperqa_baseline("title_abstract", "The question after titles and abstracts of the papers that it names.")

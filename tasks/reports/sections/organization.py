@@ -13,11 +13,11 @@ import polars as pl
 
 from schemas.mindmap import parse_tree
 from schemas.tables.tree_scores import distance_measure
+from tasks.organization.heading_vectors import LABEL_ENCODER
 from tasks.reports.blocks import Cell, Estimate, FigureBlock, Section, TableBlock
 from tasks.reports.published import PUBLISHED_TREES
 from tasks.reports.source import ReportSource
 from tasks.reports.treedrawing import draw_trees
-from tasks.stats.labels import LABEL_ENCODER
 from tasks.store.dataset import Dataset
 
 MOST_DRAWN = 12

@@ -12,7 +12,7 @@ from schemas.search import REPORTED
 from tasks.reports.blocks import Cell, Change, Estimate, FigureBlock, Section, TableBlock
 from tasks.reports.heatmap import draw_heat_map
 from tasks.reports.source import ReportSource
-from tasks.stats.search_scores import SIGNIFICANT
+from tasks.search.scores import SIGNIFICANT
 from tasks.store.dataset import Dataset
 
 PREFIX = "search_scores:"

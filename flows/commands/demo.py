@@ -1,0 +1,111 @@
+"""`arena demo`: the whole pipeline on a synthetic release, run by Prefect flows.
+
+What belongs here: the choices of the demonstration. What does not: flows, the generator (`tasks/demo/release`).
+"""
+
+import os
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from flows.commands.terminal import show_json, show_rows, show_scores, show_text
+from flows.pipeline import summaries as tables
+from flows.pipeline.machine import Machine
+from flows.pipeline.walk import Slots
+from flows.server.server import prefect_api
+from schemas.settings import CorpusSettings, EncoderSettings, IndexSettings, OrganizationSettings, RunSettings
+from tasks.demo.release import SyntheticSettings, write_release
+from tasks.demo.standin.server import NAME, StandIn, StandInSettings
+from tasks.store.store import Store
+
+ENCODER = EncoderSettings(model="all-MiniLM-L6-v2")
+"""Small enough for a laptop, and found offline; not the encoder of real editions, so the runs' names say it."""
+
+
+CORPUS = CorpusSettings(buckets=4, survey_selector="model", mindmaps="figures")
+
+SYSTEMS = RunSettings(baselines=("title", "feedback", "zero_shot", "decomposer", "self_rag", "storm"))
+"""Those of the paper, and our own; where they ask a model, the stand-in answers."""
+
+BUILDERS = OrganizationSettings(
+    builders=("clustering", "clustering_collapse", "themes", "few_shot", "storm", "single"),
+    runs=("feedback.hybrid.abstract+minilm", "storm.hybrid.abstract+minilm+stand-in"),
+    encoder=ENCODER.model,
+)
+
+
+def demo(*, folder: Path = Path("demo"), papers: int = 500, json: bool = False) -> None:
+    """Build, index, run and report on a small synthetic release, with Prefect flows.
+
+    Uses the Prefect server that PREFECT_API_URL names, else one of its own that ends with the demo. What asks a
+    language model asks a stand-in on this machine, which answers by rule; the names of such runs say so.
+
+    Args:
+        folder: Where release, store and the server's files go.
+        papers: Size of the release.
+        json: Print what was built and the scores as JSON.
+    """
+    clock = time.monotonic()
+    settings = SyntheticSettings(papers=papers, figures=0.8)
+    machine = Machine(root=folder / "store", releases=folder / "releases", workers=1)
+    write_release(machine.releases, settings)
+    with prefect_api(folder / "prefect"), stand_in(folder / "stand-in.jsonl"):
+        ready = time.monotonic()
+        built = run_flows(settings.release, machine)
+        seconds = {"release and server": ready - clock, "flows": time.monotonic() - ready}
+    _show(Store(machine.root), built, seconds, json)
+
+
+@contextmanager
+def stand_in(log: Path) -> Generator[None]:
+    """A language model that answers by rule while the context lasts, whatever endpoint the environment names."""
+    with StandIn(StandInSettings(log=log)) as server:
+        names = {"BASE_URL": server.url, "PROVIDER": NAME, "MODEL": NAME, "API_KEY": "none"}
+        mine = {f"ARENA_LLM_{name}": value for name, value in names.items()}
+        theirs = {name: value for name, value in os.environ.items() if name.startswith("ARENA_LLM_")}
+        for name in theirs:
+            del os.environ[name]
+        os.environ.update(mine)
+        try:
+            yield
+        finally:
+            for name in mine:
+                del os.environ[name]
+            os.environ.update(theirs)
+
+
+def run_flows(release: str, machine: Machine) -> Slots:
+    """The flows one after the other, in this process; returns all that the edition has."""
+    from flows.jobs.build_corpus import build_corpus
+    from flows.jobs.build_index import build_index
+    from flows.jobs.discovery import discovery
+    from flows.jobs.organization import organization
+    from flows.jobs.selection import selection
+
+    return (
+        build_corpus(release, settings=CORPUS, machine=machine)
+        | build_index(release, IndexSettings(encoder=ENCODER), machine=machine)
+        | discovery(release, SYSTEMS, machine=machine)
+        | selection(release, SYSTEMS, machine=machine)
+        | organization(release, BUILDERS, machine=machine)
+    )
+
+
+def _show(store: Store, built: Slots, seconds: dict[str, float], json: bool) -> None:
+    report = store.folder(built["report"]) / "report.html"
+    counts = tables.count_rows(store, built)
+    discovery, selection = (tables.score_rows(store, built, task) for task in ("discovery", "selection"))
+    trees = tables.tree_rows(store, built)
+    if json:
+        scores = {"discovery": discovery, "selection": selection, "organization": trees}
+        show_json({"counts": counts, **scores, "report": str(report)})
+        return
+    show_rows(counts, "What each stage did with what it read", decimals=1)
+    show_scores(discovery, "discovery", "graded labels")
+    show_scores(selection, "selection", "graded labels")
+    show_rows(trees, "organization: mean over topics with a mind-map")
+    show_text("The papers are invented, and where a run's name says stand-in so are the language model's answers:")
+    show_text("these figures show that the pipeline works, and nothing about the systems.")
+    show_text("; ".join(f"{name}: {value:.0f} s" for name, value in seconds.items()))
+    show_text(f"report: {report}")

@@ -1,0 +1,124 @@
+"""What a person sees on the terminal: stages as they end, progress of the one that runs, tables.
+
+What belongs here: drawing with rich. What does not: choosing what is shown (`tables`), executing (`pipeline`).
+"""
+
+import json
+import time
+from collections.abc import Sequence
+from typing import Any, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from flows.pipeline.summaries import Row, Task, people_rows
+from flows.pipeline.walk import Executor, StageLabel, build_labelled
+from schemas.manifest import Ref
+from schemas.settings import Resources
+from tasks.store import workspace
+from tasks.store.store import Request, Store
+
+SAY_EVERY = 10.0
+"""Seconds between two lines of progress where there is no terminal for a bar."""
+
+
+class Display:
+    """Executes stages in this process and shows them: a line for each that ended, a bar for the one that runs.
+
+    Everything goes to standard error, so that standard output holds what was asked for and nothing else.
+    """
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True)
+        self._bars = Progress(
+            TextColumn("{task.description:<28}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[note]}", style="dim"),
+            console=self._console,
+            transient=True,
+            disable=not self._console.is_terminal,
+        )
+        self._said = time.monotonic()
+
+    def __enter__(self) -> Self:
+        self._bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bars.stop()
+
+    def executor(self, store: Store, resources: Resources) -> Executor:
+        """Builds directly in `store`."""
+
+        def execute(request: Request, label: StageLabel) -> Ref:
+            bar = self._bars.add_task(label.slot, total=1, note="")
+            try:
+                built = build_labelled(store, request, resources, label, lambda step: self._move(bar, step))
+            finally:
+                self._bars.remove_task(bar)
+            manifest = store.open(built.ref).manifest
+            how = f"built in {manifest.seconds:,.1f} s" if built.executed else "cached"
+            kept = f"kept {manifest.counts.kept:,} of {manifest.counts.read:,}" if manifest.counts.read else ""
+            self._say(f"{label.slot:<40} {how:<18} {kept}")
+            return built.ref
+
+        return execute
+
+    def _move(self, bar: TaskID, step: workspace.Progress) -> None:
+        self._bars.update(bar, completed=step.done, total=step.total, note=step.note)
+        if self._bars.disable and time.monotonic() - self._said > SAY_EVERY:
+            self._said = time.monotonic()
+            self._say(f"{step.stage:<40} {step.done} of {step.total} {step.note}")
+
+    def _say(self, line: str) -> None:
+        self._console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+NAMES = ("corpus_id", "topic_id", "year")
+"""Columns whose numbers name something and are not grouped by thousands."""
+
+
+def show_rows(rows: Sequence[Row], title: str | None = None, decimals: int = 4) -> None:
+    """Prints rows as a table on standard output; numbers to the right."""
+    table = Table(title=title, title_justify="left")
+    for name, value in (rows[0] if rows else {"(nothing)": None}).items():
+        table.add_column(name, justify="right" if isinstance(value, int | float) else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(str(value) if name in NAMES else _cell(value, decimals) for name, value in row.items()))
+    _output().print(table)
+
+
+def show_scores(rows: Sequence[Row], task: Task, what: str) -> None:
+    """Prints score rows as a table of means with their intervals."""
+    show_rows(people_rows(rows, task), f"{task}, {what}: mean over topics (95 % bootstrap interval)")
+
+
+def show_text(text: str) -> None:
+    """Prints plain text on standard output, unwrapped."""
+    _output().print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def show_json(value: Any) -> None:
+    """Prints a value as JSON on standard output."""
+    show_text(json.dumps(value, indent=1, default=str, ensure_ascii=False))
+
+
+def show_error(message: str) -> None:
+    """Prints an error as one line on standard error."""
+    Console(stderr=True).print(f"arena: {' '.join(message.split())}", highlight=False, markup=False, soft_wrap=True)
+
+
+def _output() -> Console:
+    console = Console()
+    return console if console.is_terminal else Console(width=160)
+
+
+def _cell(value: str | int | float | None, decimals: int) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:,.{decimals}f}"
+    return f"{value:,}" if isinstance(value, int) else value

@@ -1,0 +1,42 @@
+"""What a person sees while files are fetched: a bar of bytes, or a line now and then where there is no terminal.
+
+What belongs here: drawing. What does not: fetching (`tasks/release`).
+"""
+
+import threading
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+
+from flows.commands.terminal import SAY_EVERY
+from tasks.release.targets import Tally
+
+
+class Transfer:
+    """Draws a fetch on standard error; called from any thread."""
+
+    def __init__(self, bars: Progress, console: Console) -> None:
+        self._bars, self._console, self._lock = bars, console, threading.Lock()
+        self._bar, self._said = bars.add_task("", total=None), time.monotonic()
+
+    def __call__(self, tally: Tally) -> None:
+        """Shows how far it is."""
+        self._bars.update(self._bar, completed=tally.present, total=tally.total)
+        with self._lock:
+            if self._console.is_terminal or time.monotonic() - self._said < SAY_EVERY:
+                return
+            self._said = time.monotonic()
+        line = f"{tally.present / 1e6:,.1f} of {tally.total / 1e6:,.1f} MB"
+        self._console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+@contextmanager
+def show_transfer() -> Generator[Transfer]:
+    """Shows a fetch while it lasts."""
+    console = Console(stderr=True)
+    columns = (BarColumn(bar_width=24), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+        yield Transfer(bars, console)

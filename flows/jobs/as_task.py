@@ -1,0 +1,116 @@
+"""The one place where a stage becomes a Prefect task.
+
+What belongs here: task names, retries, states, progress. What does not: which stages run (`plan`), what they do.
+
+The store alone decides whether a stage has to execute; Prefect's result cache is not used. The task asks the store and
+ends in the state `Cached` when the dataset was there whole, so the state is true also for a dataset that another
+process built, or that was deleted (infra/decisions/0004-cached-means-the-store-has-it.md).
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from typing import Any, cast
+from uuid import UUID
+
+import httpx
+from prefect import Task, get_run_logger, task
+from prefect.artifacts import create_progress_artifact, update_progress_artifact
+from prefect.cache_policies import NO_CACHE
+from prefect.client.schemas.objects import State, TaskRun
+from prefect.states import Completed
+from prefect.tasks import exponential_backoff
+
+from flows.jobs.artifacts import artifact_key
+from flows.jobs.events import tell_failed
+from flows.jobs.limits import take_place
+from flows.pipeline.machine import Machine
+from flows.pipeline.walk import Executor, Pipeline, StageLabel, build_labelled, choose_edition
+from schemas.errors import TransientError
+from schemas.manifest import Ref
+from schemas.release import ReleaseDataset
+from schemas.settings import Resources, Settings, StageControl
+from tasks.store.stage import AnyStage
+from tasks.store.store import Request, Store
+from tasks.store.workspace import Progress
+
+REPORT_EVERY = 3.0
+"""Seconds between two updates of a stage's progress."""
+
+
+def task_executor(store: Store, resources: Resources) -> Executor:
+    """Executes each stage as one Prefect task of the flow run that calls it."""
+
+    def execute(request: Request, label: StageLabel) -> Ref:
+        named = _build_stage.with_options(name=request.stage.name, task_run_name=label.slot)
+        # The inputs are an argument of their own because Prefect draws the edges of its graph from arguments.
+        state = named(store, request.stage, request.settings, request.inputs, resources, label, return_state=True)  # pyright: ignore[reportCallIssue]
+        if state.is_failed():
+            tell_failed(label.slot, state.message or "")
+        return cast(Ref, state.result())
+
+    return execute
+
+
+def may_pass(task: Task[..., Any], run: TaskRun, state: State[Any]) -> bool:
+    """Whether a failed task is tried again: only after an error that may pass by itself."""
+    return isinstance(state.data, TransientError)
+
+
+@task(
+    retries=4,
+    retry_delay_seconds=exponential_backoff(backoff_factor=5),
+    retry_jitter_factor=0.5,
+    retry_condition_fn=may_pass,
+    cache_policy=NO_CACHE,
+)
+def _build_stage(
+    store: Store,
+    stage: AnyStage,
+    settings: Settings,
+    inputs: Mapping[str, Ref | ReleaseDataset],
+    resources: Resources,
+    label: StageLabel,
+) -> State[Ref]:
+    request = Request(stage, settings, inputs)
+    executes = label.forced or store.find(stage.name, request.key) is None
+    with take_place(settings) if executes else nullcontext():
+        built = build_labelled(store, request, resources, label, _progress(label.slot))
+    if not built.executed:
+        return Completed(name="Cached", message=f"{built.ref.key} is in the store", data=built.ref)
+    counts = store.open(built.ref).manifest.counts
+    dropped = ", ".join(f"{number} {reason}" for reason, number in sorted(counts.dropped.items())) or "nothing"
+    get_run_logger().info("%s: read %d, kept %d, dropped %s", label.slot, counts.read, counts.kept, dropped)
+    return Completed(message=f"{built.ref.key}: read {counts.read}, kept {counts.kept}", data=built.ref)
+
+
+def _progress(slot: str) -> Callable[[Progress], None]:
+    """A reporter that logs, and moves a progress artifact, every few seconds."""
+    last = time.monotonic()
+    artifact: UUID | None = None
+
+    def report(progress: Progress) -> None:
+        nonlocal last, artifact
+        if time.monotonic() - last < REPORT_EVERY:
+            return
+        last = time.monotonic()
+        percent = 100 * progress.done / max(progress.total, 1)
+        description = f"{slot}: {progress.done} of {progress.total} {progress.note}".rstrip()
+        get_run_logger().info(description)
+        try:
+            if artifact is None:
+                key = artifact_key("progress", slot)
+                artifact = cast(UUID, create_progress_artifact(percent, key=key, description=description))
+            else:
+                update_progress_artifact(artifact, percent, description)
+        except httpx.HTTPError as error:
+            get_run_logger().warning("progress of %s is not shown: %s", slot, error)
+
+    return report
+
+
+def task_pipeline(machine: Machine | None, edition: str | None, control: StageControl) -> Pipeline:
+    """The pipeline of an existing edition (None: the only one there is), whose stages run as tasks."""
+    machine = machine or Machine()
+    store = Store(machine.root)
+    return Pipeline(store, choose_edition(store, edition), task_executor(store, machine), control)

@@ -1,0 +1,30 @@
+"""The flow that builds indexes over an edition's documents."""
+
+from prefect import flow
+
+from flows.jobs.artifacts import leave_built
+from flows.jobs.as_task import task_pipeline
+from flows.pipeline.machine import Machine
+from flows.pipeline.walk import Slots
+from schemas.settings import IndexSettings, StageControl
+
+
+@flow(name="build-index")
+def build_index(
+    edition: str | None = None,
+    settings: IndexSettings = IndexSettings(),
+    control: StageControl = StageControl(),
+    machine: Machine | None = None,
+) -> Slots:
+    """Builds BM25 indexes and embeddings over an edition's documents.
+
+    Args:
+        edition: Its name; may be empty when there is only one.
+        settings: Which indexes.
+        control: What is executed.
+        machine: Folders and resources; as the worker's environment says when empty.
+    """
+    pipeline = task_pipeline(machine, edition, control)
+    built = pipeline.build_indexes(settings)
+    leave_built(pipeline, built)
+    return built

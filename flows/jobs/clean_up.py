@@ -1,0 +1,80 @@
+"""The flow that deletes what nobody needs: old runs on the Prefect server, datasets that no edition reaches."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+from uuid import UUID
+
+from prefect import flow, get_run_logger
+from prefect.artifacts import create_table_artifact
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.filters import (
+    ArtifactFilter,
+    ArtifactFilterFlowRunId,
+    FlowRunFilter,
+    FlowRunFilterEndTime,
+)
+from prefect.exceptions import ObjectNotFound
+from pydantic import Field
+
+from flows.pipeline.machine import StoreFolder
+from flows.pipeline.summaries import Row
+from tasks.store.collect import collect
+from tasks.store.store import Store
+
+PAGE = 200
+"""Rows that the server is asked for at once."""
+
+
+@flow(name="clean-up")
+def clean_up(
+    keep_runs_days: Annotated[int, Field(ge=1, le=3650)] = 60,
+    keep_data_days: Annotated[int, Field(ge=1, le=3650)] = 14,
+    delete_runs: bool = True,
+    delete_data: bool = False,
+    folder: StoreFolder | None = None,
+) -> list[Row]:
+    """Deletes old runs with their artifacts, and datasets and unfinished builds that no edition reaches.
+
+    Args:
+        keep_runs_days: Runs that ended longer ago go, in days.
+        keep_data_days: What changed in the store more recently stays, in days.
+        delete_runs: Delete old runs; without this only their number is told.
+        delete_data: Delete from the store; without this only what could go is listed.
+        folder: The store; as the worker's environment says when empty.
+    """
+    store = Store((folder or StoreFolder()).root)
+    garbage = collect(store, dry_run=not delete_data, older_than=timedelta(days=keep_data_days))
+    rows: list[Row] = [{"path": str(item.path), "MB": round(item.size / 1e6, 1), "why": item.why} for item in garbage]
+    with get_client(sync_client=True) as client:
+        old = ended_before(client, datetime.now(UTC) - timedelta(days=keep_runs_days))
+        if delete_runs:
+            forget(client, old)
+    told = f"old runs {_done(delete_runs)}: {len(old)}; folders of the store {_done(delete_data)}: {len(rows)}"
+    get_run_logger().info(told)
+    create_table_artifact(rows, key="clean-up", description=told)
+    return rows
+
+
+def _done(deleted: bool) -> str:
+    return "deleted" if deleted else "that can go"
+
+
+def ended_before(client: SyncPrefectClient, moment: datetime) -> list[UUID]:
+    """Runs that ended before a moment."""
+    wanted = FlowRunFilter(end_time=FlowRunFilterEndTime(before_=moment))  # pyright: ignore[reportCallIssue, reportArgumentType]
+    found: list[UUID] = []
+    while page := client.read_flow_runs(flow_run_filter=wanted, limit=PAGE, offset=len(found)):
+        found += [run.id for run in page]
+    return found
+
+
+def forget(client: SyncPrefectClient, runs: list[UUID]) -> None:
+    """Deletes runs with their artifacts; what another clean-up has deleted meanwhile is passed over."""
+    for run in runs:
+        left = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[run]))  # pyright: ignore[reportCallIssue]
+        for artifact in client.read_artifacts(artifact_filter=left, limit=PAGE):
+            client.delete_artifact(artifact.id)
+        try:
+            client.delete_flow_run(run)
+        except ObjectNotFound:
+            continue

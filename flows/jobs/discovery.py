@@ -1,0 +1,31 @@
+"""The flow of the discovery task: how many of a survey's references do systems find?"""
+
+from prefect import flow
+
+from flows.jobs.artifacts import leave_built, leave_scores
+from flows.jobs.as_task import task_pipeline
+from flows.pipeline.machine import Machine
+from flows.pipeline.walk import Slots
+from schemas.settings import RunSettings, StageControl
+
+
+@flow(name="discovery")
+def discovery(
+    edition: str | None = None,
+    settings: RunSettings = RunSettings(),
+    control: StageControl = StageControl(),
+    machine: Machine | None = None,
+) -> Slots:
+    """Runs systems on an edition's topics and shows recall and precision.
+
+    Args:
+        edition: Its name; may be empty when there is only one.
+        settings: Which systems.
+        control: What is executed.
+        machine: Folders and resources; as the worker's environment says when empty.
+    """
+    pipeline = task_pipeline(machine, edition, control)
+    built = pipeline.run_systems(settings) | pipeline.write_report()
+    leave_built(pipeline, built)
+    leave_scores(pipeline, built, "discovery")
+    return built

@@ -1,0 +1,183 @@
+"""The flow of every week: a new release is fetched, judged, built, run on and published; no new one is no failure.
+
+What belongs here: the order, and how each week can end. What does not: fetching and judging (`tasks/release`), stages
+(`plan`), the walk (`pipeline`).
+"""
+
+from typing import Any, Literal, NamedTuple
+
+from prefect import flow, task
+from prefect.cache_policies import NO_CACHE
+from prefect.client.schemas.objects import State
+from prefect.states import Completed
+from prefect.tasks import exponential_backoff
+from pydantic import Field
+
+from flows.jobs.artifacts import leave_built, leave_changes, leave_scores, leave_trees
+from flows.jobs.as_task import may_pass, task_executor
+from flows.jobs.events import tell_published, tell_refused, tell_release
+from flows.pipeline.machine import Machine
+from flows.pipeline.upstream import Upstream, open_api
+from flows.pipeline.walk import Pipeline, Slots, fingerprints_in, open_files, open_update, record_counts
+from schemas.fetching import FetchSettings
+from schemas.gate import GateSettings, Verdict
+from schemas.manifest import EditionManifest
+from schemas.settings import (
+    CorpusSettings,
+    IndexSettings,
+    OrganizationSettings,
+    RunSettings,
+    Settings,
+    StageControl,
+)
+from tasks.release.client import newest_release
+from tasks.release.diff_gate import check_diffs, check_records
+from tasks.release.diffs import list_ends
+from tasks.release.fetch import fetch_diffs, fetch_release
+from tasks.release.gate import check_release, list_refused
+from tasks.release.mirror import list_releases
+from tasks.store.editions import Editions
+from tasks.store.store import Store
+
+
+class WeekSettings(Settings):
+    """Where a week's release comes from, and what is made of it."""
+
+    source: Literal["service", "mirror"] = Field(
+        default="service", description="Ask Semantic Scholar for a new release, or take what lies in the folder."
+    )
+    way: Literal["diffs", "whole"] = Field(
+        default="diffs", description="Apply what changed since the last edition's release, or read each release whole."
+    )
+    corpus: CorpusSettings = Field(default=CorpusSettings(), description="What the corpus is.")
+    index: IndexSettings = Field(default=IndexSettings(), description="Which indexes are built.")
+    runs: RunSettings = Field(default=RunSettings(), description="Which systems run.")
+    organization: OrganizationSettings | None = Field(
+        default=None, description="Which builders make mind-maps; empty: none. Needs mind-maps in the corpus."
+    )
+    fetch: FetchSettings = Field(default=FetchSettings(), description="What is fetched, and how.")
+    gate: GateSettings = Field(default=GateSettings(), description="When a release is refused.")
+
+
+class Week(NamedTuple):
+    """A release to build: from the last edition by diffs, or (None) whole."""
+
+    release: str
+    base: EditionManifest | None
+
+
+_patient = task(
+    retries=4,
+    retry_delay_seconds=exponential_backoff(backoff_factor=60),
+    retry_condition_fn=may_pass,
+    cache_policy=NO_CACHE,
+)
+"""A task that asks Semantic Scholar: tried again over minutes, where that may help."""
+
+
+@flow(name="weekly")
+def weekly(
+    settings: WeekSettings = WeekSettings(),
+    upstream: Upstream | None = None,
+    control: StageControl = StageControl(),
+    machine: Machine | None = None,
+) -> Slots | State[Any]:
+    """Brings the newest release, builds it, runs the systems on it, publishes the edition and says what changed.
+
+    A week without a new release, or whose release is refused, ends as Completed all the same, under the name NothingNew
+    or Refused; the editions there are stay as they are.
+
+    Args:
+        settings: What a week is made of.
+        upstream: Where Semantic Scholar is; as the worker's environment says when empty.
+        control: What is executed.
+        machine: Folders and resources; as the worker's environment says when empty.
+    """
+    machine = machine or Machine()
+    store = Store(machine.root)
+    last = _last_published(store)
+    week = _find_week(settings, upstream, machine, last)
+    if week is None:
+        return Completed(name="NothingNew", message=f"no release after {last.release if last else 'any in the mirror'}")
+    tell_release(week.release)
+    refusal = _bring(settings, upstream, machine, week)
+    pipeline = Pipeline(store, week.release, task_executor(store, machine), control)
+    built = _build_corpus(pipeline, settings, machine, week) if refusal is None else refusal
+    if isinstance(built, str):
+        tell_refused(week.release, built)
+        return Completed(name="Refused", message=f"release {week.release} is not built: {built}")
+    built |= pipeline.build_indexes(settings.index) | pipeline.run_systems(settings.runs)
+    if settings.organization:
+        built |= pipeline.organize(settings.organization)
+    built |= pipeline.write_report()
+    Editions(store).publish(week.release)
+    tell_published(week.release, week.release)
+    leave_built(pipeline, built)
+    leave_scores(pipeline, built, "discovery")
+    leave_trees(pipeline, built)
+    if last:
+        leave_changes(store, last.name, week.release)
+    return built
+
+
+def _last_published(store: Store) -> EditionManifest | None:
+    """The published edition of the newest release that is named as its release is."""
+    editions = Editions(store)
+    found = [edition for edition in map(editions.load, editions.names()) if edition.published]
+    return max((e for e in found if e.name == e.release), key=lambda edition: edition.release, default=None)
+
+
+@_patient
+def _find_week(
+    settings: WeekSettings, upstream: Upstream | None, machine: Machine, last: EditionManifest | None
+) -> Week | None:
+    """The newest release that has no published edition and was not refused; None: there is nothing new."""
+    refused = list_refused(machine.releases)
+    done = last.release if last else ""
+    ends = list_ends(machine.releases) if settings.way == "diffs" and last else []
+    offered = [r for r in (*list_releases(machine.releases), *ends) if r > done and r not in refused]
+    if settings.source == "service":
+        with open_api(upstream) as api:
+            newest = newest_release(api, [done, *refused])
+        offered += [newest] if newest else []
+    if not offered:
+        return None
+    return Week(max(offered), last if settings.way == "diffs" else None)
+
+
+@_patient
+def _bring(settings: WeekSettings, upstream: Upstream | None, machine: Machine, week: Week) -> str | None:
+    """Fetches and judges; returns why the release is refused, or None."""
+    if settings.source == "service":
+        with open_api(upstream) as api:
+            if week.base:
+                fetch_diffs(api, machine.releases, (week.base.release, week.release), settings.fetch)
+            else:
+                fetch_release(api, machine.releases, week.release, settings.fetch)
+    if week.base:
+        counts = record_counts(Store(machine.root), week.base)
+        steps = (week.base.release, week.release)
+        verdict = check_diffs(machine.releases, steps, counts, settings.gate, fingerprints_in(machine.root))
+    else:
+        verdict = check_release(machine.releases, week.release, settings.gate)
+    return None if verdict.accepted else _told(verdict)
+
+
+def _build_corpus(pipeline: Pipeline, settings: WeekSettings, machine: Machine, week: Week) -> Slots | str:
+    """The corpus, or why what the diffs leave is refused."""
+    if week.base is None:
+        return pipeline.build_corpus(settings.corpus, open_files(machine, week.release))
+    update = open_update(machine, week.base.name, week.release)
+    records = pipeline.until("full_texts")
+    records.update_corpus(settings.corpus, update)
+    store = pipeline.store
+    steps = (week.base.release, week.release)
+    rows = (record_counts(store, week.base), record_counts(store, Editions(store).load(week.release)))
+    verdict = check_records(machine.releases, steps, rows, settings.gate)
+    return pipeline.update_corpus(settings.corpus, update) if verdict.accepted else _told(verdict)
+
+
+def _told(verdict: Verdict) -> str:
+    """What refuses a release, as one line."""
+    refusing = (finding for finding in verdict.findings if finding.refuses)
+    return " | ".join(f"{f.dataset} {f.check}: {f.seen}; expected {f.expected}; {f.remedy}" for f in refusing)

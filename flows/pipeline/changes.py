@@ -1,0 +1,70 @@
+"""What a person is shown of the change from one edition to another, and of a slice of young surveys, as rows.
+
+What belongs here: choosing what is shown. What does not: comparing (`tasks/reports/edition_changes`), drawing.
+"""
+
+from datetime import date
+from typing import NamedTuple
+
+from flows.pipeline.summaries import Row
+from schemas.manifest import Ref
+from tasks.reports.edition_changes import ScoreChange, Slice, compare_scores, compare_topics, fresh_topics, score_slice
+from tasks.store.editions import Editions
+from tasks.store.store import Store
+
+
+class Changes(NamedTuple):
+    """Rows on datasets, on topics that are not the same, and on scores of topics that are."""
+
+    datasets: list[Row]
+    topics: list[Row]
+    scores: list[Row]
+
+
+def change_rows(store: Store, old: str, new: str) -> Changes:
+    """What changed from edition `old` to edition `new`."""
+    before, after = (Editions(store).load(name).slots for name in (old, new))
+    topics = compare_topics(store.open(before["topics"]), store.open(after["topics"]))
+    scores: list[Row] = [
+        {"run": slot.removeprefix("scores/"), **_score_row(found)}
+        for slot in after
+        if slot.startswith("scores/") and slot in before
+        for found in compare_scores(store.open(before[slot]), store.open(after[slot]), topics)
+    ]
+    datasets: list[Row] = [
+        {"slot": slot, "content": _compare(before.get(slot), after.get(slot))} for slot in sorted({*before, *after})
+    ]
+    return Changes(datasets, [dict(change._asdict()) for change in topics], scores)
+
+
+def fresh_rows(store: Store, edition: str, after: date) -> list[Row]:
+    """Scores of the topics whose survey is younger than a day, beside those of the others."""
+    slots = Editions(store).load(edition).slots
+    topics = store.open(slots["topics"])
+    young = fresh_topics(topics, after)
+    older = fresh_topics(topics, date.min) - young
+    rows: list[Row] = []
+    for slot in slots:
+        if slot.startswith("scores/"):
+            fresh, others = (score_slice(store.open(slots[slot]), part) for part in (young, older))
+            rows += [
+                {"run": slot.removeprefix("scores/"), "measure": measure}
+                | _slice_row("fresh", fresh[measure])
+                | _slice_row("older", others[measure])
+                for measure in fresh
+            ]
+    return rows
+
+
+def _score_row(found: ScoreChange) -> Row:
+    return found._asdict() | {"new": found.new.topics} | _slice_row("new", found.new)
+
+
+def _slice_row(label: str, part: Slice) -> Row:
+    return {label: part.topics, f"{label}_mean": part.mean, f"{label}_low": part.low, f"{label}_high": part.high}
+
+
+def _compare(old: Ref | None, new: Ref | None) -> str:
+    if old is None or new is None:
+        return "only in the later" if new else "only in the earlier"
+    return "same" if old.digest == new.digest else "other"

@@ -1,0 +1,67 @@
+"""What runs would ask language models, and what that would cost, before anything is asked.
+
+What belongs here: estimates of planned steps. What does not: caps (`tasks/llm/budget`), costs of what was run
+(`tasks/llm/usage`).
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from flows.pipeline.models import model_access
+from flows.pipeline.plans.plan import Step
+from schemas.errors import UsageError
+from schemas.llm import Demand, ModelName, Tokens
+from schemas.manifest import Ref
+from tasks.llm.prices import price_of
+from tasks.organization.builder import find_builder
+from tasks.ranking.baseline import find_baseline
+from tasks.ranking.evaluated_topics import evaluated_topics
+from tasks.store.editions import Editions
+from tasks.store.store import Store
+
+
+class StepEstimate(NamedTuple):
+    """What a step would ask; `usd` is without what the cache remembers."""
+
+    slot: str
+    model: str
+    topics: int
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    usd: float
+
+
+def estimate_steps(store: Store, edition: str, steps: Sequence[Step]) -> list[StepEstimate]:
+    """What the runs and trees of a plan would ask, by their demand on a topic.
+
+    Raises:
+        UsageError: The edition has no topics, or no endpoint is set up.
+        BadInput: No price is known for a model.
+    """
+    slots = Editions(store).load(edition).slots
+    if "topics" not in slots:
+        raise UsageError(f"edition {edition} has no topics; run: arena build")
+    return [found for step in steps if (found := _estimate(store, slots, step)) is not None]
+
+
+def _estimate(store: Store, slots: dict[str, Ref], step: Step) -> StepEstimate | None:
+    settings: Any = step.settings
+    model: ModelName | None = getattr(settings, "model", None)
+    demand = _demand(step, settings) if model else None
+    if model is None or demand is None:
+        return None
+    maps = store.open(slots["mindmaps"]) if "mindmaps" in step.inputs and "mindmaps" in slots else None
+    topics = evaluated_topics(store.open(slots["topics"]), settings.limit_topics, maps)
+    access = model_access(store.root)
+    if access is None:
+        raise UsageError("no language model is set up; set ARENA_LLM_BASE_URL and ARENA_LLM_API_KEY")
+    tokens = Tokens(len(topics) * demand.read, len(topics) * demand.written)
+    usd = price_of(access.settings, model.model).nano_usd(tokens) / 1e9
+    return StepEstimate(step.slot, model.model, len(topics), len(topics) * demand.calls, *tokens, usd)
+
+
+def _demand(step: Step, settings: Any) -> Demand | None:
+    if step.stage.name == "run":
+        return find_baseline(settings.baseline).asks
+    return find_builder(settings.builder).asks if step.stage.name == "organize" else None

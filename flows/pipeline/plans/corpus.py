@@ -1,0 +1,156 @@
+"""The steps from a release to documents, topics, relevance judgments, mind-maps and statistics.
+
+What belongs here: what follows from the settings of a corpus. What does not: other steps (`plan`), executing them
+(`pipeline`).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from flows.pipeline.plans.plan import Step, same_names
+from schemas.errors import ReleaseError
+from schemas.identifiers import DatasetName, ReleaseId
+from schemas.llm import ModelName
+from schemas.manifest import Ref
+from schemas.release import ReleaseDataset
+from schemas.settings import CorpusSettings
+from tasks.corpus.documents import DocumentSettings, documents
+from tasks.corpus.extracted_mindmaps import ExtractedMindmapSettings, extracted_mindmaps
+from tasks.corpus.figures.http import HttpFigureSettings
+from tasks.corpus.figures.stage import FigureSettings, figures
+from tasks.corpus.papers import PapersSettings, papers
+from tasks.corpus.records import RecordSettings, abstract_records, citation_records, full_texts, paper_records
+from tasks.corpus.references import ReferenceSettings, references
+from tasks.corpus.statistics import StatisticsSettings, statistics
+from tasks.corpus.surveys import SurveySettings, surveys
+from tasks.corpus.topics import TopicSettings, topics
+
+RECORDS: Mapping[str, DatasetName] = {
+    "paper_records": "papers",
+    "abstract_records": "abstracts",
+    "citation_records": "citations",
+}
+"""What the record stages read, by slot; `full_texts` reads `s2orc_v2` or `s2orc`."""
+
+RECORD_STAGES = (*RECORDS, "full_texts")
+"""Slots of all record stages, in the order in which they are built."""
+
+
+def plan_corpus(
+    settings: CorpusSettings, release: Mapping[DatasetName, ReleaseDataset], choose_model: Callable[[], ModelName]
+) -> list[Step]:
+    """From release files to documents, topics, qrels, mind-maps and statistics.
+
+    Args:
+        settings: What is built, and how.
+        release: Its files.
+        choose_model: Which model is asked; called only when a stage asks one.
+
+    Raises:
+        ReleaseError: The release lacks a dataset that the settings need.
+        UsageError: A stage asks a model where there is none.
+    """
+    texts = release.get("s2orc_v2") or release.get("s2orc")
+    if settings.corpus == "full_text" and texts is None:
+        raise ReleaseError(
+            "the release has no full texts (dataset s2orc_v2 or s2orc); add it, or build with --corpus abstract"
+        )
+    files = {slot: {"files": release[dataset]} for slot, dataset in RECORDS.items()}
+    with_texts = {"full_texts": {"files": texts}} if texts else {}
+    return _plan_from_records(settings, files | with_texts, release.get("figures"), choose_model)
+
+
+class Update(NamedTuple):
+    """How the records of a release come about from those of an earlier edition.
+
+    Attributes:
+        release: The later release.
+        records: Of each record stage that the edition has, by slot: its dataset, and the diffs of it in order.
+        figures: A folder of figures: the later release's, or else the earlier one's.
+    """
+
+    release: ReleaseId
+    records: Mapping[str, tuple[Ref, Sequence[ReleaseDataset]]]
+    figures: ReleaseDataset | None = None
+
+
+def plan_update(settings: CorpusSettings, update: Update, choose_model: Callable[[], ModelName]) -> list[Step]:
+    """As `plan_corpus`, from an earlier edition's records and the diffs since.
+
+    Raises:
+        ReleaseError: The edition has no full texts, which the settings need.
+    """
+    if settings.corpus == "full_text" and "full_texts" not in update.records:
+        raise ReleaseError("the edition has no full texts; build the release whole, or with --corpus abstract")
+    inputs = {
+        slot: {"earlier": earlier, **{f"diff-{place:03d}": diff for place, diff in enumerate(diffs)}}
+        for slot, (earlier, diffs) in update.records.items()
+    }
+    return _plan_from_records(settings, inputs, update.figures, choose_model)
+
+
+def _plan_from_records(
+    settings: CorpusSettings,
+    inputs: Mapping[str, Mapping[str, ReleaseDataset | Ref]],
+    figures_found: ReleaseDataset | None,
+    choose_model: Callable[[], ModelName],
+) -> list[Step]:
+    """All steps, with the inputs of the record stages by slot."""
+    maps = _plan_maps(settings, figures_found, choose_model) if settings.mindmaps == "figures" else []
+    records = RecordSettings(buckets=settings.buckets)
+    stages = (paper_records, abstract_records, citation_records, full_texts)
+    with_texts = same_names("full_texts") if "full_texts" in inputs else {}
+    limited = {"references": "references"} if settings.limit_documents else {}
+    return [
+        *(Step(stage.name, stage, records, inputs[stage.name]) for stage in stages if stage.name in inputs),
+        Step("papers", papers, PapersSettings(), same_names("paper_records", "abstract_records") | with_texts),
+        Step(
+            "surveys",
+            surveys,
+            SurveySettings(
+                word=settings.survey_word,
+                selector=settings.survey_selector,
+                model=choose_model() if settings.survey_selector == "model" else None,
+            ),
+            same_names("papers"),
+        ),
+        Step("references", references, ReferenceSettings(), same_names("surveys", "citation_records") | with_texts),
+        Step(
+            "documents",
+            documents,
+            DocumentSettings(corpus=settings.corpus, limit=settings.limit_documents),
+            same_names("papers") | limited,
+        ),
+        Step(
+            "topics",
+            topics,
+            TopicSettings(year_only_survey=settings.year_only_survey),
+            same_names("surveys", "papers", "references", "documents"),
+        ),
+        *maps,
+        Step(
+            "statistics",
+            statistics,
+            StatisticsSettings(),
+            same_names("papers", "documents", "surveys", "references", "topics", *(["mindmaps"] if maps else [])),
+        ),
+    ]
+
+
+def _plan_maps(
+    settings: CorpusSettings, found: ReleaseDataset | None, choose_model: Callable[[], ModelName]
+) -> list[Step]:
+    """Figures of the surveys, from URLs or else the release's, and the mind-maps that a model reads off them."""
+    urls = {"list_url": settings.figure_list_url, "picture_url": settings.figure_picture_url}
+    http = HttpFigureSettings.model_validate(urls) if any(urls.values()) else None
+    if http is None and found is None:
+        raise ReleaseError(
+            "the release has no figures (a folder figures with data/<corpus_id>.json and img/); add it, give the URLs "
+            "of a web server (--figure-list-url, --figure-picture-url), or build with --mindmaps none"
+        )
+    files = {"files": found} if found and http is None else {}
+    reading = ExtractedMindmapSettings(model=choose_model())
+    return [
+        Step("figures", figures, FigureSettings(buckets=settings.buckets, http=http), {"topics": "topics", **files}),
+        Step("mindmaps", extracted_mindmaps, reading, same_names("topics", "figures")),
+    ]

@@ -1,0 +1,140 @@
+"""The composition of the organization task: mind-maps, outlines, trees, their scores.
+
+What belongs here: steps as data. What does not: as in `plan`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from flows.pipeline.plans.plan import Engine, Step, encoder_mark, limit_mark, plan_run
+from schemas.errors import UsageError
+from schemas.llm import ModelName
+from schemas.release import ReleaseDataset
+from schemas.settings import EncoderSettings, OrganizationSettings, RunSettings
+from tasks.corpus.mindmaps import MindmapSettings, mindmaps
+from tasks.organization.builder import Builder, find_builder
+from tasks.organization.heading_vectors import label_encoder
+from tasks.organization.organize import OrganizeSettings, organize
+from tasks.organization.tree_scores import TreeScoreSettings, tree_scores
+
+
+class Source(NamedTuple):
+    """Where a builder's material is from: its name in the tree's tag, and the slot of a run (None: the survey)."""
+
+    name: str
+    run: str | None = None
+
+
+def plan_maps(maps: ReleaseDataset) -> list[Step]:
+    """The gold mind-maps of a file that people transcribed."""
+    return [Step("mindmaps", mindmaps, MindmapSettings(), {"topics": "topics", "maps": maps})]
+
+
+@dataclass(frozen=True)
+class OrganizationPlan:
+    """What an organization task needs to know of an edition and a machine.
+
+    Attributes:
+        settings: Which builders, of which references.
+        encoder: Of the field's embeddings; None: there are none.
+        open_engine: What agents search with; called only when a builder needs an agent's outline.
+        choose_model: Which model is asked; called only when a builder or agent asks one.
+    """
+
+    settings: OrganizationSettings
+    encoder: EncoderSettings | None
+    open_engine: Callable[[], Engine]
+    choose_model: Callable[[], ModelName]
+
+    def steps(self) -> list[Step]:
+        """Outlines of the surveys' own references, every builder with every source, then the scores of the trees.
+
+        Raises:
+            UsageError: A builder is not known, lacks an index, or asks a model where there is none.
+        """
+        builders = [find_builder(name) for name in self.settings.builders]
+        outlines = {made_by.name: self._outline(made_by) for made_by in builders if self._needs_outline(made_by)}
+        trees = [
+            self._tree(made_by, source)
+            for made_by in builders
+            for source in self._sources(made_by, outlines.get(made_by.name))
+        ]
+        return [*outlines.values(), *trees, *map(self._scores, trees)]
+
+    def _needs_outline(self, made_by: Builder) -> bool:
+        return self.settings.oracle and "outline" in made_by.needs
+
+    def _outline(self, made_by: Builder) -> Step:
+        """The run in which the agent of the builder's name searches the survey's own references."""
+        settings = self.settings
+        engine = self.open_engine()
+        chosen = RunSettings(
+            baselines=(made_by.name,),
+            retrievers=(engine.retriever,),
+            field=settings.field,
+            limit_topics=settings.limit_topics,
+            seed=settings.seed,
+        )
+        return plan_run(made_by.name, engine, chosen, self.choose_model(), oracle=True)
+
+    def _sources(self, made_by: Builder, outline: Step | None) -> list[Source]:
+        runs = [Source(tag, f"run/{tag}") for tag in self.settings.runs]
+        if "outline" in made_by.needs:
+            own = [Source(outline.slot.removeprefix("outlines/"), outline.slot)] if outline else []
+            return own + [source for source in runs if source.name.startswith(f"{made_by.name}.")]
+        if "references" not in made_by.needs:
+            return [Source("")]
+        return [Source("oracle")] * self.settings.oracle + runs
+
+    def _tree(self, made_by: Builder, source: Source) -> Step:
+        settings = self.settings
+        model = self.choose_model() if made_by.asks else None
+        inputs = {slot: slot for slot in ("topics", "mindmaps", "documents")}
+        if "vectors" in made_by.needs:
+            inputs["embeddings"] = f"embeddings/{settings.field}"
+            if self.encoder is None:
+                raise UsageError(f"builder {made_by.name} needs embeddings; run: arena index --field {settings.field}")
+        if source.run:
+            inputs["run"] = source.run
+        tag = self._tag(made_by, source, model)
+        chosen = OrganizeSettings(
+            builder=made_by.name,
+            builder_version=made_by.version,
+            references="run" if source.run else "oracle",
+            depth=settings.depth,
+            limit_topics=settings.limit_topics,
+            seed=settings.seed,
+            model=model,
+            tag=tag,
+        )
+        return Step(f"trees/{tag}", organize, chosen, inputs)
+
+    def _tag(self, made_by: Builder, source: Source, model: ModelName | None) -> str:
+        """`<builder>`, `<builder>.oracle` or `<builder>.<run>`, then what else decides the tree.
+
+        That is `.<field>` whose embeddings it reads, `+<encoder>` unless the production encoder, `+<model>` that it
+        asks, and `-first<n>` when the topics are limited. A tree of an agent's outline is named as the run is.
+        """
+        settings = self.settings
+        if "outline" in made_by.needs:
+            return source.name
+        tag = f"{made_by.name}.{source.name}" if source.name else made_by.name
+        if "vectors" in made_by.needs and self.encoder:
+            tag += "" if source.run else f".{settings.field}"
+            mark = encoder_mark(self.encoder.model)
+            tag += "" if mark in tag else mark
+        if model:
+            tag += f"+{model.short}"
+        return tag + limit_mark(settings.limit_topics)
+
+    def _scores(self, trees: Step) -> Step:
+        settings = self.settings
+        rule = TreeScoreSettings(
+            encoder=label_encoder(settings.encoder),
+            threshold=settings.threshold,
+            entities=settings.entities,
+            seed=settings.seed,
+        )
+        slot = trees.slot.replace("trees/", "tree_scores/", 1)
+        return Step(slot, tree_scores, rule, {"trees": trees.slot, "mindmaps": "mindmaps"})

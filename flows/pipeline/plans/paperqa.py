@@ -1,0 +1,181 @@
+"""The composition of AirQA: files to tables, passages and indexes; systems, scores, page.
+
+What belongs here: steps as data, and what a maintainer chooses. What does not: executing them (`pipeline`).
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import Field
+
+from flows.pipeline.models import choose_model
+from flows.pipeline.plans.plan import Step, encoder_mark, limit_mark
+from flows.pipeline.walk import Pipeline, Slots
+from schemas.identifiers import DatasetName
+from schemas.llm import ModelName
+from schemas.release import ReleaseDataset
+from schemas.settings import BaselineName, EncoderSettings, Settings
+from tasks.index.bm25 import Bm25Settings, bm25
+from tasks.index.embeddings import EmbeddingSettings, embeddings
+from tasks.paperqa.baseline import Limits, Protocol, find_paperqa_baseline
+from tasks.paperqa.chunks import ChunkSettings, paperqa_chunks
+from tasks.paperqa.desk import Scope
+from tasks.paperqa.files import RELEASE, open_folder, open_questions
+from tasks.paperqa.runs import PaperQaSettings, paperqa_run
+from tasks.paperqa.scores import AnswerScoreSettings, paperqa_scores
+from tasks.paperqa.store import QuestionSettings, StoreSettings, paperqa_questions, paperqa_store
+from tasks.reports.paperqa_report import paperqa_report
+from tasks.reports.report import ReportSettings
+from tasks.store.editions import Editions
+
+ENCODER_TOKENS = 256
+
+DEFAULT_BASELINES = (
+    "question_only",
+    "title_abstract",
+    "full_text",
+    "classic_rag",
+    "iterative_rag",
+    "sql_agent",
+    "vector_agent",
+    "hybrid_agent",
+)
+
+
+class PaperQaFiles(Settings):
+    """AirQA's files on disk."""
+
+    questions: Path = Field(description="Questions as JSON lines.")
+    metadata: Path = Field(description="Folder of UUID.json with papers' metadata.")
+    processed: Path | None = Field(default=None, description="Folder of UUID.json with processed PDF data.")
+    pdfs: Path | None = Field(default=None, description="Folder with UUID.pdf at any depth: pages to look at.")
+
+
+class PaperQaPlan(Settings):
+    """Which systems answer, with which model, and who judges."""
+
+    baselines: tuple[BaselineName, ...] = Field(default=DEFAULT_BASELINES, description="Systems to run.")
+    model: str | None = Field(default=None, description="Language model; empty: the machine's ARENA_LLM_MODEL.")
+    judge: str | None = Field(default=None, description="Model that grades free text; empty: the model that answers.")
+    protocol: Protocol = Field(default="functions", description="How agents act: function calls, or in words.")
+    scope: Scope = Field(default="named", description="Papers that a question sees: those it names, or the library.")
+    limits: Limits = Field(default=Limits(), description="What a system may use for a question.")
+    limit_questions: int | None = Field(default=None, ge=1, description="Development only: the first questions.")
+    repair: bool = Field(default=False, description="Mend known slips of the published questions.")
+    chunk_characters: int = Field(default=512, ge=64, le=8192, description="Longest passage, in characters.")
+    encoder: str = Field(
+        default="all-MiniLM-L6-v2",
+        description="Sentence encoder of passages, at most 256 tokens of each; the default is found offline too.",
+    )
+
+
+def answer_questions(pipeline: Pipeline, files: PaperQaFiles, settings: PaperQaPlan) -> Slots:
+    """Builds the library, runs every system, scores the runs and writes the page on all runs of the edition.
+
+    Raises:
+        UsageError: A system is not known, or no model is set up.
+        ArenaError: As the stages say.
+    """
+    store = pipeline.store
+    model = choose_model(store.root, settings.model)
+    judge = choose_model(store.root, settings.judge) if settings.judge else model
+    pdfs = open_folder("airqa_pdfs", files.pdfs) if files.pdfs else None
+    steps = [*plan_library(files, settings), *plan_runs(settings, model, judge, pdfs)]
+    new = pipeline.edition not in Editions(store).names()
+    built = pipeline.walk(steps, release=RELEASE if new else None)
+    slots = Editions(store).load(pipeline.edition).slots
+    return built | pipeline.walk([plan_page(pipeline.edition, slots)])
+
+
+def plan_library(files: PaperQaFiles, settings: PaperQaPlan) -> list[Step]:
+    """From files to questions, papers, passages and indexes over them."""
+    folders: dict[str, tuple[DatasetName, Path | None]] = {
+        "metadata": ("airqa_metadata", files.metadata),
+        "processed": ("airqa_processed", files.processed),
+    }
+    papers = {name: open_folder(dataset, folder) for name, (dataset, folder) in folders.items() if folder}
+    over = {"documents": "airqa/chunks"}
+    return [
+        Step(
+            "airqa/questions",
+            paperqa_questions,
+            QuestionSettings(repair=settings.repair),
+            {"questions": open_questions(files.questions)},
+        ),
+        Step("airqa/papers", paperqa_store, StoreSettings(), papers),
+        Step(
+            "airqa/chunks",
+            paperqa_chunks,
+            ChunkSettings(characters=settings.chunk_characters),
+            {"papers": "airqa/papers"},
+        ),
+        Step("airqa/bm25", bm25, Bm25Settings(field="title_abstract"), over),
+        Step(
+            "airqa/embeddings",
+            embeddings,
+            EmbeddingSettings(
+                field="title_abstract", encoder=EncoderSettings(model=settings.encoder, max_tokens=ENCODER_TOKENS)
+            ),
+            over,
+        ),
+    ]
+
+
+def plan_runs(
+    settings: PaperQaPlan, model: ModelName, judge: ModelName, pdfs: ReleaseDataset | None = None
+) -> list[Step]:
+    """Every system, then the scores of each run.
+
+    Raises:
+        UsageError: A system is not known.
+    """
+    parts = ("questions", "papers", "chunks", "bm25", "embeddings")
+    inputs: dict[str, str | ReleaseDataset] = {name: f"airqa/{name}" for name in parts}
+    if pdfs:
+        inputs["pdfs"] = pdfs
+    steps: list[Step] = []
+    for name in settings.baselines:
+        tag = run_tag(name, settings, model)
+        chosen = PaperQaSettings(
+            baseline=name,
+            baseline_version=find_paperqa_baseline(name).version,
+            model=model,
+            protocol=settings.protocol,
+            scope=settings.scope,
+            limits=settings.limits,
+            limit_questions=settings.limit_questions,
+            tag=tag,
+        )
+        steps.append(Step(f"airqa/run/{tag}", paperqa_run, chosen, inputs))
+    rule = AnswerScoreSettings(judge=judge)
+    return steps + [
+        Step(
+            step.slot.replace("/run/", "/scores/", 1),
+            paperqa_scores,
+            rule,
+            {"run": step.slot, "questions": "airqa/questions"},
+        )
+        for step in steps
+    ]
+
+
+def run_tag(baseline: str, settings: PaperQaPlan, model: ModelName) -> str:
+    """`<system>+<model>`, then what differs from usual: `+text`, `+library`, `+<encoder>`, `-first<n>`."""
+    tag = f"{baseline}+{model.short}"
+    tag += "+text" if settings.protocol == "text" else ""
+    tag += "+library" if settings.scope == "library" else ""
+    return tag + encoder_mark(settings.encoder, PaperQaPlan().encoder) + limit_mark(settings.limit_questions)
+
+
+def plan_page(edition: str, slots: Mapping[str, object]) -> Step:
+    """The page on all runs of an edition that have scores."""
+    tags = [slot.removeprefix("airqa/scores/") for slot in slots if slot.startswith("airqa/scores/")]
+    inputs: dict[str, str | ReleaseDataset] = {"questions": "airqa/questions"}
+    for tag in sorted(tags):
+        inputs |= {f"paperqa_run:{tag}": f"airqa/run/{tag}", f"paperqa_scores:{tag}": f"airqa/scores/{tag}"}
+    return Step(
+        "airqa/report",
+        paperqa_report,
+        ReportSettings(title="Questions over papers", release=RELEASE, edition=edition),
+        inputs,
+    )

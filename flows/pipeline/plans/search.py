@@ -1,0 +1,248 @@
+"""The composition of the search benchmark: queries, engines, judges, scores, page.
+
+What belongs here: steps as data. What does not: as in `plan`.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from flows.pipeline.plans.plan import Step, encoder_mark, limit_mark
+from schemas.errors import UsageError
+from schemas.llm import ModelName
+from schemas.release import ReleaseDataset
+from schemas.search import EngineSettings, JudgeSettings, SearchSettings
+from schemas.settings import EncoderSettings
+from tasks.reports.report import ReportSettings
+from tasks.reports.search_report import search_report
+from tasks.search.engine import RegisteredEngine, WebAccess, find_engine
+from tasks.search.judge import find_judge
+from tasks.search.judge_agreement import JUDGMENTS, AgreementSettings, agreement
+from tasks.search.judgments import RESULTS, judge
+from tasks.search.queries import QuerySettings, name_test_set, open_result_file, search_queries
+from tasks.search.results import with_web
+from tasks.search.scores import SearchScoreSettings, search_scores
+
+MOST_LETTERS = 80
+"""Longer names of test sets, put together, are cut and told apart by a digest."""
+
+
+@dataclass(frozen=True)
+class SearchSlots:
+    """Slots of an edition for one set of query files, so that searches with other queries stay beside it.
+
+    Attributes:
+        prefix: `search/<names of the test sets>`.
+    """
+
+    prefix: str
+
+    @classmethod
+    def of(cls, queries: ReleaseDataset) -> "SearchSlots":
+        """The slots for these files."""
+        name = re.sub(r"[^A-Za-z0-9_.+-]+", "-", "+".join(name_test_set(file.name) for file in queries.files))
+        return cls(f"search/{name if len(name) <= MOST_LETTERS else f'{name[:60]}-{queries.digest[:8]}'}")
+
+    @property
+    def queries(self) -> str:
+        """The queries."""
+        return f"{self.prefix}/queries"
+
+    @property
+    def agreement(self) -> str:
+        """How far judges agree."""
+        return f"{self.prefix}/agreement"
+
+    @property
+    def report(self) -> str:
+        """The page."""
+        return f"{self.prefix}/report"
+
+    def results(self, engine: str) -> str:
+        """What an engine answered."""
+        return f"{self.prefix}/results/{engine}"
+
+    def judgments(self, judge: str) -> str:
+        """What a judge said."""
+        return f"{self.prefix}/judgments/{judge}"
+
+    def scores(self, judge: str) -> str:
+        """What a judge's judgments say of the engines."""
+        return f"{self.prefix}/scores/{judge}"
+
+
+class Choice(NamedTuple):
+    """An engine as it was asked for: the registered one, what it is pointed at, and a name of its own."""
+
+    engine: RegisteredEngine
+    source: str
+    label: str | None
+
+
+def read_choice(text: str) -> Choice:
+    """Reads `[NAME=]ENGINE[:SOURCE]`.
+
+    Raises:
+        UsageError: The engine is not known, or lacks what it is to be pointed at.
+    """
+    named = re.fullmatch(r"(?:(?P<label>[A-Za-z0-9_][A-Za-z0-9_.-]*)=)?(?P<engine>\w+)(?::(?P<source>.+))?", text)
+    if named is None:
+        raise UsageError(f"engine {text!r}: write ENGINE, ENGINE:SOURCE or NAME=ENGINE:SOURCE")
+    engine, source = find_engine(named["engine"]), named["source"] or ""
+    if (engine.name in ("file", "url")) != bool(source):
+        raise UsageError(f"engine {text!r}: write file:PATH or url:ADDRESS; other engines take nothing after the colon")
+    return Choice(engine, source, named["label"])
+
+
+def needs_edition(settings: SearchSettings) -> bool:
+    """Whether one of the engines searches an edition."""
+    return any(read_choice(text).engine.parts for text in settings.engines)
+
+
+def plan_engines(
+    settings: SearchSettings, queries: ReleaseDataset, encoder: EncoderSettings | None, access: WebAccess
+) -> list[Step]:
+    """The queries, and every engine's answers to them.
+
+    Args:
+        settings: Which engines.
+        queries: Files of queries.
+        encoder: Of the field's embeddings; None: there are none.
+        access: How services on the web are spoken to.
+
+    Raises:
+        UsageError: An engine is not known, or two would have the same name.
+    """
+    slots, stage = SearchSlots.of(queries), with_web(access)
+    steps = [Step(slots.queries, search_queries, QuerySettings(), {"files": queries})]
+    for text in settings.engines:
+        chosen, inputs = _engine(settings, read_choice(text), encoder)
+        step = Step(slots.results(chosen.tag), stage, chosen, {"queries": slots.queries, **inputs})
+        if step.slot in {other.slot for other in steps}:
+            raise UsageError(f"engine {text!r}: another one is named {step.slot.rpartition('/')[2]}; write NAME={text}")
+        steps.append(step)
+    return steps
+
+
+def _engine(
+    settings: SearchSettings, choice: Choice, encoder: EncoderSettings | None
+) -> tuple[EngineSettings, dict[str, str | ReleaseDataset]]:
+    """An engine's settings, and what it needs beside the queries."""
+    engine = choice.engine
+    tag = _engine_tag(settings, choice, encoder)
+    chosen = EngineSettings(
+        engine=engine.name,
+        engine_version=engine.version,
+        source=choice.source if engine.name == "url" else "",
+        field=settings.field if engine.parts else None,
+        depth=settings.depth,
+        limit_queries=settings.limit_queries,
+        snapshot=settings.snapshot if engine.live else "",
+        tag=tag,
+    )
+    inputs: dict[str, str | ReleaseDataset] = {}
+    if engine.parts:
+        inputs |= {"documents": "documents", "surveys": "surveys"}
+        inputs |= {part: f"{part}/{settings.field}" for part in engine.parts}
+    if engine.name == "file":
+        inputs["recorded"] = open_result_file(Path(choice.source))
+    return chosen, inputs
+
+
+def _engine_tag(settings: SearchSettings, choice: Choice, encoder: EncoderSettings | None) -> str:
+    """`<engine>`, `<engine>.<field>`, `file.<name>` or `url.<host>`, or the name given; then what differs from usual.
+
+    That is `+<encoder>` unless the production encoder, `@<depth>` unless 20, and `-first<n>` when queries are limited.
+    """
+    engine = choice.engine
+    tag = engine.name
+    if engine.parts:
+        tag += f".{settings.field}"
+    if choice.source:
+        where = Path(choice.source).stem if engine.name == "file" else urlsplit(choice.source).hostname or ""
+        tag += "." + re.sub(r"[^A-Za-z0-9_.-]+", "-", where)
+    tag = choice.label or tag
+    if "embeddings" in engine.parts and encoder:
+        tag += encoder_mark(encoder.model)
+    return tag + _depth_and_limit(settings)
+
+
+def _depth_and_limit(settings: SearchSettings) -> str:
+    depth = "" if settings.depth == 20 else f"@{settings.depth}"
+    return depth + limit_mark(settings.limit_queries)
+
+
+def judge_settings(
+    settings: SearchSettings, engines: tuple[str, ...], choose_model: Callable[[str | None], ModelName]
+) -> list[JudgeSettings]:
+    """Every judge over the pool of these engines.
+
+    Args:
+        settings: Which judges.
+        engines: Tags, in the order in which their texts are preferred.
+        choose_model: The model of that name, or the machine's.
+
+    Raises:
+        UsageError: A judge is not known, or no model is set up.
+    """
+    chosen: list[JudgeSettings] = []
+    for text in settings.judges:
+        name, _, model = text.partition(":")
+        who, asked = find_judge(name), choose_model(model or settings.model)
+        repeats = "" if settings.attempts == 1 else f".x{settings.attempts}"
+        chosen.append(
+            JudgeSettings(
+                judge=name,
+                judge_version=who.version,
+                model=asked,
+                engines=engines,
+                depth=settings.depth,
+                attempts=settings.attempts,
+                seed=settings.seed,
+                tag=f"{name}{repeats}+{asked.short}{_depth_and_limit(settings)}",
+            )
+        )
+    return chosen
+
+
+def plan_judging(
+    settings: SearchSettings,
+    slots: SearchSlots,
+    judges: list[JudgeSettings],
+    labels: ReleaseDataset | None,
+    page: ReportSettings,
+) -> list[Step]:
+    """Every judge's judgments and scores, their agreement, and the page.
+
+    Args:
+        settings: Limits and resampling.
+        slots: Where the queries and the engines' answers are.
+        judges: As `judge_settings` gives them.
+        labels: A sheet filled in by people.
+        page: What the page is called.
+    """
+    queries = {"queries": slots.queries}
+    results = {RESULTS + tag: slots.results(tag) for tag in judges[0].engines}
+    rule = SearchScoreSettings(limit_queries=settings.limit_queries, seed=settings.seed, resamples=settings.resamples)
+    steps = [Step(slots.judgments(who.tag), judge, who, {**queries, **results}) for who in judges]
+    steps += [
+        Step(
+            slots.scores(who.tag),
+            search_scores,
+            rule,
+            {**queries, "judgments": slots.judgments(who.tag), **results},
+        )
+        for who in judges
+    ]
+    judged = {JUDGMENTS + who.tag: slots.judgments(who.tag) for who in judges}
+    scored = {f"search_scores:{who.tag}": slots.scores(who.tag) for who in judges}
+    sheet = {"labels": labels} if labels else {}
+    shown = {**queries, "agreement": slots.agreement, **judged, **scored, **results}
+    return [
+        *steps,
+        Step(slots.agreement, agreement, AgreementSettings(), {**judged, **sheet}),
+        Step(slots.report, search_report, page, shown),
+    ]

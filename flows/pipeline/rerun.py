@@ -1,0 +1,147 @@
+"""Builds one stage of an edition again, and then what depends on bytes that changed.
+
+What belongs here: the walk, the same with and without a server. What does not: executing (`pipeline`), printing
+(`commands.status`).
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Literal
+
+from pydantic import ValidationError
+
+from flows.pipeline.stages import find_stage
+from flows.pipeline.walk import Pipeline, Slots, StageLabel, fingerprints_in
+from schemas.errors import UsageError
+from schemas.identifiers import StageName
+from schemas.llm import BudgetSettings, Cap
+from schemas.manifest import EditionManifest, Ref
+from schemas.release import ReleaseDataset
+from schemas.settings import Settings
+from tasks.release.mirror import describe_dataset, hash_files
+from tasks.store.editions import Editions
+from tasks.store.recipes import PlannedStage, Recipes
+from tasks.store.stage import AnyStage
+from tasks.store.store import Request, Store
+
+Mode = Literal["if_failed", "force"]
+FindStage = Callable[[StageName], AnyStage]
+
+
+def rerun(pipeline: Pipeline, stage: str, mode: Mode = "if_failed", find: FindStage = find_stage) -> Slots:
+    """Builds a stage's slots again with the settings and inputs that the edition records.
+
+    What those need is taken as it is (built only where it is missing). What is made from them follows: the
+    store finds it where no byte has changed, and executes it where one has, or where it was never built.
+
+    Args:
+        pipeline: Of the edition.
+        stage: A stage, or one slot: `run`, `run/title.bm25.abstract`.
+        mode: `if_failed` executes only what is not there whole, `force` executes the stage's slots in any case.
+        find: From a stage's name to the stage.
+
+    Returns:
+        Every slot that was looked at, in order.
+
+    Raises:
+        UsageError: The edition has nothing of that name, or is published and would change.
+        ArenaError: As the stages say.
+    """
+    editions = Editions(pipeline.store)
+    edition = editions.load(pipeline.edition)
+    recipes = Recipes(pipeline.store)
+    planned = {slot: _as_on_disk(entry, pipeline.store) for slot, entry in recipes.load(edition).items()}
+    chosen = choose_slots(edition, planned, stage)
+    if edition.published and mode == "force":
+        raise UsageError(
+            f"edition {edition.name} was published on {edition.published:%Y-%m-%d} and cannot change: "
+            "build a new edition; what is missing or damaged is repaired without --force"
+        )
+    recipes.plan(edition.name, edition.release, planned, published=edition.published is not None)
+    budget = BudgetSettings(run=edition.name, cap=Cap(usd=pipeline.control.max_usd))
+    current: Slots = dict(edition.slots)
+    built: Slots = {}
+    for slot in walk_order(planned, chosen):
+        request = make_request(slot, planned[slot], current, find)
+        ref = current.get(slot)
+        if slot in chosen or ref is None or not only_version_differs(pipeline.store, ref, request):
+            ref = pipeline.execute(request, StageLabel(slot, mode == "force" and slot in chosen, budget))
+            editions.record(edition.name, edition.release, {slot: ref})
+        current[slot] = built[slot] = ref
+    return built
+
+
+def _as_on_disk(entry: PlannedStage, store: Store) -> PlannedStage:
+    """The entry with its files as they are now: a broken one may have been mended. Files that are gone stay noted."""
+    return entry.model_copy(update={"inputs": {name: _reopen(item, store) for name, item in entry.inputs.items()}})
+
+
+def _reopen(item: str | Ref | ReleaseDataset, store: Store) -> str | Ref | ReleaseDataset:
+    if not isinstance(item, ReleaseDataset):
+        return item
+    paths = [item.directory / file.name for file in item.files]
+    if not all(path.is_file() for path in paths):
+        return item
+    hashed = hash_files(paths, fingerprints_in(store.root))
+    return describe_dataset(item.release, item.dataset, item.directory, paths, hashed)
+
+
+def choose_slots(edition: EditionManifest, planned: Mapping[str, PlannedStage], stage: str) -> set[str]:
+    """The slots of a stage, or the one slot of that name.
+
+    Raises:
+        UsageError: There is none; the message lists what there is.
+    """
+    chosen = {slot for slot, entry in planned.items() if stage in (slot, entry.stage)}
+    if not chosen:
+        known = sorted({entry.stage for entry in planned.values()})
+        raise UsageError(f"edition {edition.name} has no stage or slot {stage!r}; it has: {', '.join(known) or 'none'}")
+    return chosen
+
+
+def walk_order(planned: Mapping[str, PlannedStage], chosen: Collection[str]) -> list[str]:
+    """The chosen slots, all that is made from them, and all that these are made from, in the order of data."""
+    walked = set(chosen)
+    for slot, entry in planned.items():
+        if entry.sources() & walked:
+            walked.add(slot)
+    for slot, entry in reversed(list(planned.items())):
+        if slot in walked:
+            walked |= entry.sources()
+    return [slot for slot in planned if slot in walked]
+
+
+def make_request(slot: str, entry: PlannedStage, slots: Mapping[str, Ref], find: FindStage = find_stage) -> Request:
+    """What the store is asked for.
+
+    Raises:
+        UsageError: An input is not there, or the recorded settings are not understood any more.
+    """
+    if missing := sorted(entry.sources() - slots.keys()):
+        raise UsageError(f"{slot} needs {', '.join(missing)}, which the edition does not have; run that stage first")
+    stage = find(entry.stage)
+    inputs = {name: slots[source] if isinstance(source, str) else source for name, source in entry.inputs.items()}
+    return Request(stage, read_settings(slot, stage, entry), inputs)
+
+
+def read_settings(slot: str, stage: AnyStage, entry: PlannedStage) -> Settings:
+    """The recorded settings; what was added to them since has its default."""
+    try:
+        return stage.settings.model_validate(entry.parameters)
+    except ValidationError as error:
+        raise UsageError(
+            f"{slot}: this version does not understand the recorded settings; build the edition again ({error})"
+        ) from error
+
+
+def only_version_differs(store: Store, ref: Ref, request: Request) -> bool:
+    """Whether a slot's dataset is whole and made from the same bytes with the same settings, by an older stage."""
+    dataset = store.find(ref.stage, ref.key)
+    if dataset is None or dataset.manifest.digest != ref.digest or ref.key == request.key:
+        return False
+    manifest = dataset.manifest
+    try:
+        settings = request.stage.settings.model_validate(manifest.parameters)
+    except ValidationError:
+        return False
+    digests = {name: item.digest for name, item in request.inputs.items()}
+    return settings == request.settings and digests == {name: entry.digest for name, entry in manifest.inputs.items()}

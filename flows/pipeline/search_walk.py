@@ -1,0 +1,104 @@
+"""Walks the search benchmark: engines answer, judges judge, engines are scored.
+
+What belongs here: the walk, the same with and without a server, and the estimate. What does not: which steps there are
+(`plan_search`), printing (`commands.judge`).
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from flows.pipeline.models import choose_model, model_access
+from flows.pipeline.plans.search import SearchSlots, judge_settings, needs_edition, plan_engines, plan_judging
+from flows.pipeline.services import web_access
+from flows.pipeline.walk import Pipeline, Slots, choose_edition
+from schemas.errors import UsageError
+from schemas.llm import BudgetSettings, Cap, Estimate
+from schemas.search import JudgeSettings, SearchSettings
+from schemas.settings import EncoderSettings
+from tasks.reports.report import ReportSettings
+from tasks.search.judgments import estimate_judging
+from tasks.search.queries import open_label_file, open_query_files
+from tasks.store.editions import Editions
+from tasks.store.store import Store
+
+NO_RELEASE = "none"
+"""Release of an edition that holds nothing but answers of engines that search no edition."""
+
+
+class Searched(NamedTuple):
+    """What engines answered, under which slots, and who is to judge it."""
+
+    slots: SearchSlots
+    built: Slots
+    judges: list[JudgeSettings]
+
+
+def search_edition(store: Store, edition: str | None, settings: SearchSettings) -> str:
+    """The edition to record under: one there is, or a new one where no engine searches an edition.
+
+    Raises:
+        UsageError: There is none of that name, or more than one to choose from.
+    """
+    if edition and not needs_edition(settings):
+        return edition
+    return choose_edition(store, edition)
+
+
+def ask_engines(pipeline: Pipeline, settings: SearchSettings, queries: Sequence[Path]) -> Searched:
+    """Every engine answers every query; nothing is judged.
+
+    Raises:
+        UsageError: An engine, a judge or a model is not there.
+        ArenaError: As the stages say.
+    """
+    store, edition = pipeline.store, pipeline.edition
+    new = edition not in Editions(store).names()
+    files = open_query_files(queries)
+    steps = plan_engines(settings, files, None if new else _encoder(pipeline, settings), web_access())
+    tags = tuple(step.settings.model_dump()["tag"] for step in steps[1:])
+    judges = judge_settings(settings, tags, lambda model: choose_model(store.root, model))
+    if len({who.tag for who in judges}) < len(judges):
+        raise UsageError(f"two judges are named {judges[0].tag}; name each judge and model once")
+    return Searched(SearchSlots.of(files), pipeline.walk(steps, release=NO_RELEASE if new else None), judges)
+
+
+def judge_results(
+    pipeline: Pipeline, settings: SearchSettings, searched: Searched, labels: Path | None = None
+) -> Slots:
+    """Judges what the engines answered, scores them and writes the page; returns every slot, the engines' too.
+
+    Raises:
+        ArenaError: As the stages say.
+    """
+    release = Editions(pipeline.store).load(pipeline.edition).release
+    page = ReportSettings(title="Search engines on real queries", release=release, edition=pipeline.edition)
+    sheet = open_label_file(labels) if labels else None
+    steps = plan_judging(settings, searched.slots, searched.judges, sheet, page)
+    return searched.built | pipeline.walk(steps)
+
+
+def estimate(pipeline: Pipeline, searched: Searched) -> dict[str, Estimate]:
+    """What every judge would cost, without asking one.
+
+    Raises:
+        UsageError: No endpoint is set up.
+        BadInput: No price is known for a model.
+    """
+    store, slots, built = pipeline.store, searched.slots, searched.built
+    results = {tag: store.open(built[slots.results(tag)]) for tag in searched.judges[0].engines}
+    access = model_access(store.root, _budget(pipeline))
+    queries = store.open(built[slots.queries])
+    return {who.tag: estimate_judging(who, queries, results, access) for who in searched.judges}
+
+
+def _budget(pipeline: Pipeline) -> BudgetSettings:
+    return BudgetSettings(run=pipeline.edition, cap=Cap(usd=pipeline.control.max_usd))
+
+
+def _encoder(pipeline: Pipeline, settings: SearchSettings) -> EncoderSettings | None:
+    """The encoder of the field's embeddings; None where there are none."""
+    ref = Editions(pipeline.store).load(pipeline.edition).slots.get(f"embeddings/{settings.field}")
+    if ref is None:
+        return None
+    return EncoderSettings.model_validate(pipeline.store.open(ref).manifest.parameters["encoder"])

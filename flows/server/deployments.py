@@ -1,0 +1,144 @@
+"""The jobs that a Prefect server offers: one deployment each, as data.
+
+What belongs here: which flow, in which pool, when, how many at once. What does not: setting them up (`deploy`), how
+workers are run (`infra/`). `python -m flows.server.deployments > infra/prefect.yaml` writes them down for `prefect deploy`.
+"""
+
+import sys
+from importlib import import_module
+from typing import Any, Literal, cast
+from zoneinfo import ZoneInfo
+
+import yaml
+from prefect import Flow
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+PoolName = Literal["cpu", "gpu"]
+QueueName = Literal["default", "repair"]
+
+POOLS: dict[PoolName, str] = {
+    "cpu": "Everything that needs no GPU; as many workers as there are machines.",
+    "gpu": "Embeddings, FAISS and served models: one worker a GPU, started with --limit 1 and CUDA_VISIBLE_DEVICES.",
+}
+"""Work pools with what they are for."""
+
+QUEUES: dict[QueueName, int] = {"repair": 1, "default": 2}
+"""Queues of every pool with their priority: 1 is served first, so that a repair does not wait for a week's work."""
+
+ENVIRONMENT: dict[str, str] = {
+    "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
+    "PREFECT_LOGGING_EXTRA_LOGGERS": "tasks,flows",
+}
+"""Environment of every run: signs of life for the automation on lost runs, and the stages' own log lines in the UI."""
+
+
+class Schedule(BaseModel):
+    """When a deployment runs by itself: a cron line in the time of a place, so that summer time does not move it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    cron: str = Field(pattern=r"^\S+( \S+){4}$", description="Minute, hour, day, month, day of the week.")
+    timezone: str = Field(description="IANA name, for example America/New_York.")
+
+    @field_validator("timezone")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        ZoneInfo(name)
+        return name
+
+
+class Job(BaseModel):
+    """One deployment.
+
+    Attributes:
+        name: Of the deployment.
+        entrypoint: Module and flow, as `package.module.flow`: found wherever the package is installed.
+        pool: Whose workers run it.
+        queue: Which of the pool's queues.
+        schedule: When it runs by itself; None: when someone or an event starts it.
+        limit: How many of its runs may be under way; others wait their turn. None: any number.
+        parameters: What differs from the flow's defaults. No secret: these are stored and shown.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9-]*$")
+    entrypoint: str = Field(pattern=r"^flows(\.[a-z_]+){2}$")
+    pool: PoolName = "cpu"
+    queue: QueueName = "default"
+    schedule: Schedule | None = None
+    limit: int | None = Field(default=None, ge=1)
+    parameters: dict[str, Any] = Field(default_factory=dict)
+
+    def load(self) -> Flow[Any, Any]:
+        """The flow itself."""
+        module, _, name = self.entrypoint.rpartition(".")
+        return cast("Flow[Any, Any]", getattr(import_module(module), name))
+
+    def description(self) -> str:
+        """What the flow says of itself, without its parameters: those have help of their own in the form."""
+        return (self.load().description or "").partition("\n\nArgs:")[0].strip()
+
+
+_HOME = "America/New_York"
+
+CATALOGUE: tuple[Job, ...] = (
+    Job(
+        name="weekly",
+        entrypoint="flows.jobs.weekly.weekly",
+        pool="gpu",
+        schedule=Schedule(cron="0 6 * * 2", timezone=_HOME),
+        limit=1,
+    ),
+    Job(
+        name="resync",
+        entrypoint="flows.jobs.resync.resync",
+        schedule=Schedule(cron="0 6 3 */3 *", timezone=_HOME),
+        limit=1,
+    ),
+    Job(name="build-corpus", entrypoint="flows.jobs.build_corpus.build_corpus"),
+    Job(name="build-index", entrypoint="flows.jobs.build_index.build_index", pool="gpu"),
+    Job(name="discovery", entrypoint="flows.jobs.discovery.discovery"),
+    Job(name="selection", entrypoint="flows.jobs.selection.selection"),
+    Job(name="organization", entrypoint="flows.jobs.organization.organization"),
+    Job(name="paper-search", entrypoint="flows.jobs.search.paper_search"),
+    Job(name="paper-qa", entrypoint="flows.jobs.paperqa.paper_qa"),  # waits for models, so that no GPU waits with it
+    Job(name="rerun-stage", entrypoint="flows.jobs.rerun_stage.rerun_stage", queue="repair"),
+    Job(name="rerun-stage-gpu", entrypoint="flows.jobs.rerun_stage.rerun_stage", pool="gpu", queue="repair"),
+    Job(
+        name="clean-up",
+        entrypoint="flows.jobs.clean_up.clean_up",
+        schedule=Schedule(cron="0 4 * * 0", timezone=_HOME),
+        limit=1,
+    ),
+)
+"""Every deployment. A run waits for its turn where `limit` says so; it is never dropped."""
+
+
+def prefect_file() -> str:
+    """The catalogue as a file for `prefect deploy --prefect-file`; pools and automations need `arena deploy`."""
+    head = "# Made by `python -m flows.server.deployments > infra/prefect.yaml`; `arena deploy` sets up the same, and the rest.\n"
+    deployments = [_as_yaml(job) for job in CATALOGUE]
+    return head + yaml.safe_dump(
+        {"name": "research-arena", "pull": [], "deployments": deployments}, sort_keys=False, width=120
+    )
+
+
+def _as_yaml(job: Job) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "name": job.name,
+        "entrypoint": job.entrypoint,
+        "description": job.description(),
+        "parameters": dict(job.parameters),
+        "enforce_parameter_schema": True,
+        "work_pool": {"name": job.pool, "work_queue_name": job.queue, "job_variables": {"env": dict(ENVIRONMENT)}},
+    }
+    if job.schedule:
+        entry["schedules"] = [{"slug": job.name, **job.schedule.model_dump()}]
+    if job.limit:
+        entry["concurrency_limit"] = {"limit": job.limit, "collision_strategy": "ENQUEUE"}
+    return entry
+
+
+if __name__ == "__main__":
+    sys.stdout.write(prefect_file())

@@ -1,0 +1,136 @@
+"""Figures of a synthetic release: a drawn mind-map for some surveys, other figures beside it, and a few bad files.
+
+What belongs here: captions, drawing, the layout of the pdffigures2 extractor. What does not: what a survey's map says
+(`synthetic_papers`).
+
+The picture of a map carries the map itself as text under the key `MINDMAP`: the offline stand-in, which cannot see,
+reads it from there.
+"""
+
+import io
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import orjson
+from PIL import Image, ImageDraw, ImageFont
+from PIL.PngImagePlugin import PngInfo
+
+from schemas.mindmap import Tree, dump_tree, walk
+from tasks.demo.papers import Head, Library
+
+MINDMAP = "mindmap"
+"""Key of the text inside a PNG: the map as `schemas.mindmap.dump_tree` writes it."""
+
+ROW, INDENT, MARGIN = 34, 150, 20
+WIDTH = 900
+INK, LINE, FILLS = "#1b1f24", "#8c959f", ("#d7ebff", "#ffe3c7", "#d3f2e2", "#f3dcea", "#f2edc8")
+
+MAP_CAPTIONS = (
+    "Figure 1: A taxonomy of approaches to {subject}.",
+    "Figure 1: Overview of this survey: how work on {subject} is organized.",
+    "Figure 1: Mind-map of {subject}.",
+)
+OTHER_CAPTIONS = (
+    "Figure 2: Accuracy on three data sets.",
+    "Figure 2: An example of an input and its output.",
+    "Figure 2: Number of papers on {subject} by year.",
+)
+
+
+class _Figure(NamedTuple):
+    """A picture and what the list says of it."""
+
+    name: str
+    kind: str
+    page: int
+    caption: str
+    data: bytes
+
+
+def write_figures(folder: Path, library: Library, share: float, papers: int, broken: bool) -> int:
+    """Writes `data/<corpus_id>.json` and `img/<corpus_id>-Figure<n>-1.png` and returns the number of surveys.
+
+    Args:
+        folder: Created when absent.
+        library: The papers.
+        share: Share of surveys that get figures, 0 to 1; equal shares choose equal surveys.
+        papers: Papers of the release.
+        broken: The first survey also gets a picture that is none, and a name of a picture outside the folder.
+    """
+    for inside in ("data", "img"):
+        (folder / inside).mkdir(parents=True, exist_ok=True)
+    written = 0
+    for head in map(library.head, range(papers)):
+        random = Random(f"figures/{head.corpus_id}")  # noqa: S311
+        if head.kind != "survey" or random.random() >= share:
+            continue
+        entries = [_write(folder, head, figure) for figure in _figures(head, library.mindmap(head.number), random)]
+        if broken and not written:
+            (folder / "img" / f"{head.corpus_id}-Figure9-1.png").write_bytes(b"<html>not found</html>")
+            entries += [_entry(f"{head.corpus_id}-Figure9-1.png"), _entry("../../../outside.png")]
+        (folder / "data" / f"{head.corpus_id}.json").write_bytes(orjson.dumps(entries, option=orjson.OPT_INDENT_2))
+        written += 1
+    return written
+
+
+def _figures(head: Head, tree: Tree, random: Random) -> list[_Figure]:
+    subject = tree["label"].lower()
+    return [
+        _Figure("1", "Figure", 2, random.choice(MAP_CAPTIONS).format(subject=subject), draw_mindmap(tree)),
+        _Figure("2", "Figure", 5, random.choice(OTHER_CAPTIONS).format(subject=subject), _draw_bars(random)),
+        _Figure("I", "Table", 6, "Table I: Statistics of the data sets.", _draw_bars(random)),
+    ]
+
+
+def _write(folder: Path, head: Head, figure: _Figure) -> dict[str, object]:
+    name = f"{head.corpus_id}-{figure.kind}{figure.name}-1.png"
+    (folder / "img" / name).write_bytes(figure.data)
+    return _entry(name, caption=figure.caption, figType=figure.kind, name=figure.name, page=figure.page)
+
+
+def _entry(picture: str, **told: object) -> dict[str, object]:
+    return {"caption": "Figure 9: A picture.", "figType": "Figure", "name": "9", "page": 8} | told | {
+        "imageText": [],
+        "regionBoundary": {"x1": 0, "y1": 0, "x2": WIDTH, "y2": WIDTH},
+        "renderURL": f"img/{picture}",
+        "renderDpi": 72,
+    }  # fmt: skip
+
+
+def draw_mindmap(tree: Tree) -> bytes:
+    """A PNG that shows a tree, a node a line, and carries it as text."""
+    nodes = list(walk(tree))
+    picture = Image.new("RGB", (WIDTH, 2 * MARGIN + ROW * len(nodes)), "white")
+    draw, font = ImageDraw.Draw(picture), ImageFont.load_default(15)
+    parents: list[int] = []
+    for row, (label, depth) in enumerate(nodes):
+        left, top = MARGIN + INDENT * min(depth, 4), MARGIN + ROW * row
+        del parents[depth:]
+        if parents:
+            above = MARGIN + ROW * parents[-1] + ROW - 6
+            draw.line([(left - 40, above), (left - 40, top + 13), (left, top + 13)], fill=LINE, width=2)
+        right = left + int(draw.textlength(label, font)) + 16
+        draw.rounded_rectangle((left, top, right, top + ROW - 7), 5, fill=FILLS[depth % len(FILLS)], outline=LINE)
+        draw.text((left + 8, top + 4), label, fill=INK, font=font)
+        parents.append(row)
+    return _png(picture, dump_tree(tree))
+
+
+def _draw_bars(random: Random) -> bytes:
+    picture = Image.new("RGB", (480, 260), "white")
+    draw = ImageDraw.Draw(picture)
+    draw.line([(40, 20), (40, 230), (460, 230)], fill=INK, width=2)
+    for place in range(6):
+        left, height = 60 + 65 * place, random.randint(30, 190)
+        draw.rectangle((left, 230 - height, left + 40, 229), fill=FILLS[place % len(FILLS)], outline=LINE)
+    return _png(picture)
+
+
+def _png(picture: Image.Image, mindmap: str | None = None) -> bytes:
+    about = PngInfo()
+    if mindmap:
+        about.add_itxt(MINDMAP, mindmap)
+    data = io.BytesIO()
+    picture.save(data, "PNG", pnginfo=about)
+    return data.getvalue()

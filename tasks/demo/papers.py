@@ -1,0 +1,229 @@
+"""The invented papers of a synthetic release: each a function of its number and a seed, and of nothing else.
+
+What belongs here: what a paper is about, when it appeared, what it cites and says. What does not: the release's file
+format (`synthetic`), the word lists (`synthetic_words`).
+
+Papers come in blocks. In a block every area has one direction (an aspect), and the papers of an area and a block, told
+apart by their rank, cite lower ranks. So a larger release begins with the papers of a smaller one.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import date, timedelta
+from functools import lru_cache
+from random import Random
+from typing import Literal, NamedTuple, TypeVar
+
+from schemas.mindmap import Tree
+from tasks.demo import words as words
+
+T = TypeVar("T")
+Kind = Literal["paper", "survey", "questionnaire", "telescope"]
+Precision = Literal["day", "year", "none"]
+Match = Literal["entry", "mention", "none"]
+
+RANKS = 80
+"""Papers of one area in one block."""
+
+FIRST_ID, ID_STEP = 10_000_000, 37
+FIRST_YEAR, LAST_YEAR = 2008, 2025
+MOST_REFERENCES = 60
+ABSTRACT_SHARE, NO_REFERENCES_SHARE = 0.95, 0.04
+
+LINKS: tuple[tuple[Match, bool], ...] = (
+    ("entry", True),
+    ("mention", True),
+    ("entry", False),
+    ("none", True),
+    ("none", False),
+)
+LINK_WEIGHTS = (65, 10, 8, 10, 7)
+"""How often a reference is linked by the bibliography's entry or a mention, and by the citations table."""
+
+
+class Head(NamedTuple):
+    """What other papers can know of a paper; `published` is cut to what `precision` says when it is written."""
+
+    number: int
+    corpus_id: int
+    kind: Kind
+    title: str
+    authors: tuple[str, ...]
+    published: date
+    precision: Precision
+
+
+class Reference(NamedTuple):
+    """A cited paper: mentions in the body, where the bibliography holds its match, and whether `citations` has it."""
+
+    head: Head
+    mentions: int
+    match: Match
+    in_citations: bool
+
+
+class Paper(NamedTuple):
+    """All of a paper; `sections` (heading, paragraphs) are empty where there is no full text."""
+
+    head: Head
+    field: str
+    venue: str
+    abstract: str | None
+    references: tuple[Reference, ...]
+    sections: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+class _Fill(dict[str, str]):
+    """Fills the slots of a pattern with words drawn at random, anew for every slot."""
+
+    def __init__(self, random: Random, choices: dict[str, Sequence[str]]) -> None:
+        super().__init__()
+        self._random = random
+        self._choices = choices
+
+    def __missing__(self, slot: str) -> str:
+        return pick(self._random, self._choices[slot])
+
+
+def pick(random: Random, values: Sequence[T]) -> T:
+    """One of the values; faster than `Random.choice`."""
+    return values[int(random.random() * len(values))]
+
+
+class Library:
+    """All papers of a seed, of which a release takes the first ones.
+
+    Args:
+        seed: Any integer.
+        full_text_share: Share of papers with full text, 0 to 1.
+        paragraphs: Paragraphs of a section.
+    """
+
+    def __init__(self, seed: int, full_text_share: float, paragraphs: int) -> None:
+        self._seed = seed
+        self._full_text_share = full_text_share
+        self._paragraphs = paragraphs
+        self.head = lru_cache(maxsize=16_384)(self._make_head)
+        self._choices = lru_cache(maxsize=256)(self._make_choices)
+
+    def _random(self, *parts: object) -> Random:
+        return Random("/".join(map(str, (self._seed, *parts))))  # noqa: S311
+
+    def _make_choices(self, area: int, block: int) -> dict[str, Sequence[str]]:
+        """The vocabulary of an area in a block."""
+        random = self._random("topic", area, block)
+        favourites = random.sample(words.AREAS[area].words, 8)
+        return {
+            "name": words.AREAS[area].names,
+            "word": favourites,
+            "other": words.AREAS[area].words,
+            "aspect": pick(random, words.ASPECTS),
+            "system": ["".join(pick(random, words.SYLLABLES) for _ in range(3)).capitalize() for _ in range(6)],
+            "method": random.sample(words.METHODS, 6),
+            "adjective": words.ADJECTIVES,
+            "quality": words.QUALITIES,
+            "people": words.PEOPLE,
+            "theme": words.THEMES,
+            "number": [str(number) for number in range(2, 13)],
+            "percent": [str(number) for number in range(3, 60)],
+        }
+
+    def _make_head(self, number: int) -> Head:
+        area, rank, block = _place(number)
+        random = self._random(number, "head")
+        kind = _kind(area, rank)
+        title = _sentence(pick(random, words.TITLES[kind]), _Fill(random, self._choices(area, block)))
+        year = FIRST_YEAR + (LAST_YEAR - FIRST_YEAR) * rank // RANKS + random.randint(-3, 3) + 2 * (kind == "survey")
+        year = min(LAST_YEAR, max(FIRST_YEAR, year))
+        return Head(
+            number,
+            FIRST_ID + ID_STEP * number,
+            kind,
+            title,
+            tuple(
+                f"{pick(random, words.GIVEN_NAMES)} {pick(random, words.FAMILY_NAMES)}"
+                for _ in range(random.randint(1, 5))
+            ),
+            date(year, 1, 1) + timedelta(days=random.randrange(365)),
+            random.choices(("day", "year", "none"), (60, 36, 4))[0],
+        )
+
+    def paper(self, number: int) -> Paper:
+        """The paper of a number from 0."""
+        area, _, block = _place(number)
+        head = self.head(number)
+        random = self._random(number, "paper")
+        fill = _Fill(random, self._choices(area, block))
+        abstract = self._write(head, random, fill, 6) if random.random() < ABSTRACT_SHARE else None
+        references = tuple(self._cite(head, random))
+        has_text = random.random() < self._full_text_share
+        field, venue = words.FIELDS.get(head.kind, (words.AREAS[area].field, words.AREAS[area].venue))
+        sections = tuple(self._make_sections(head, random, fill)) if has_text else ()
+        return Paper(head, field, venue, abstract, references, sections)
+
+    def mindmap(self, number: int) -> Tree:
+        """How the survey of a number organises its field: methods, below them what they work on; 3 to 5 levels."""
+        area, _, block = _place(number)
+        random = self._random(number, "mindmap")
+        choices = self._choices(area, block)
+        nouns = iter(random.sample(words.AREAS[area].words, 12))
+        top = _node(_sentence("{aspect} {name}", _Fill(random, choices)))
+        for method in random.sample(choices["method"], random.randint(2, 4)):
+            top["children"].append(branch := _node(method.capitalize()))
+            branch["children"] = [_node(next(nouns).capitalize()) for _ in range(random.randint(1, 3))]
+        deep = top["children"][0]["children"][0]
+        for extra in range(random.randrange(3)):
+            deep["children"].append(below := _node(f"{next(nouns, 'other').capitalize()} {extra + 1}"))
+            deep = below
+        return top
+
+    def _write(self, head: Head, random: Random, fill: _Fill, sentences: int) -> str:
+        patterns = words.SENTENCES[head.kind]
+        return " ".join(_sentence(pick(random, patterns), fill) for _ in range(sentences))
+
+    def _make_sections(self, head: Head, random: Random, fill: _Fill) -> Iterator[tuple[str, tuple[str, ...]]]:
+        for heading in words.SECTIONS:
+            if head.kind == "survey" and heading in words.RESULT_SECTIONS:
+                heading = _sentence("{method} for {word}", fill)
+            yield heading, tuple(self._write(head, random, fill, 4) for _ in range(self._paragraphs))
+
+    def _cite(self, head: Head, random: Random) -> Iterator[Reference]:
+        """References to lower ranks of the same area: most of them by a survey, a few by a paper."""
+        area, rank, block = _place(head.number)
+        if head.kind in ("questionnaire", "telescope") or random.random() < NO_REFERENCES_SHARE:
+            return
+        pool = [_number(area, lower, block) for lower in range(rank) if _kind(area, lower) in ("paper", "survey")]
+        if block:
+            pool += [_number(area, lower, random.randrange(block)) for lower in (1, 2)]
+        most = int(0.7 * len(pool)) + 1 if head.kind == "survey" else random.randint(2, 7)
+        for number in random.sample(pool, min(most, len(pool), MOST_REFERENCES)):
+            match, in_citations = random.choices(LINKS, LINK_WEIGHTS)[0]
+            mentions = random.choices((1, 2, 3, 5), (55, 25, 15, 5))[0]
+            yield Reference(self.head(number), mentions, match, in_citations)
+
+
+def _node(label: str) -> Tree:
+    return Tree(label=label, children=[])
+
+
+def _place(number: int) -> tuple[int, int, int]:
+    """Area, rank and block of a paper."""
+    block, inside = divmod(number, RANKS * len(words.AREAS))
+    rank, area = divmod(inside, len(words.AREAS))
+    return area, rank, block
+
+
+def _number(area: int, rank: int, block: int) -> int:
+    return (block * RANKS + rank) * len(words.AREAS) + area
+
+
+def _kind(area: int, rank: int) -> Kind:
+    if rank % 16 == 11:
+        return "survey"
+    if rank % 32 == 5 and area % 3 == 0:
+        return "questionnaire"
+    return "telescope" if rank % 32 == 9 and area % 4 == 1 else "paper"
+
+
+def _sentence(pattern: str, fill: _Fill) -> str:
+    text = pattern.format_map(fill)
+    return text[0].upper() + text[1:]

@@ -1,0 +1,95 @@
+"""Writes a small release of invented papers in Semantic Scholar's file format, any size from a seed.
+
+What belongs here: the settings, and records to files. What does not: what the papers say (`synthetic_papers`), how a
+record looks (`synthetic_format`). The demo, the tests and runs at scale read such a release as they would a real one.
+"""
+
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Literal
+
+import orjson
+from isal.igzip import IGzipFile
+from pydantic import Field
+
+from schemas.identifiers import DatasetName
+from schemas.settings import Settings
+from tasks.demo.figures import write_figures
+from tasks.demo.papers import Library, Paper
+from tasks.demo.record_format import (
+    Json,
+    broken_lines,
+    format_abstract,
+    format_citations,
+    format_paper,
+    format_s2orc,
+    format_s2orc_v2,
+)
+
+
+class SyntheticSettings(Settings):
+    """What to write; equal settings give equal bytes."""
+
+    release: str = Field(default="2026-01-06", pattern=r"^\d{4}-\d{2}-\d{2}$", description="Name of the release.")
+    papers: int = Field(default=2_000, ge=30, description="Number of papers; a larger release begins with the same.")
+    seed: int = Field(default=42, description="Another seed, other papers.")
+    files: int = Field(default=4, ge=1, le=250, description="Files of each dataset.")
+    full_text: Literal["s2orc_v2", "s2orc"] = Field(default="s2orc_v2", description="Format of the full texts.")
+    full_text_share: float = Field(default=0.85, ge=0, le=1, description="Share of papers with full text.")
+    paragraphs: int = Field(default=2, ge=1, le=1_000, description="Paragraphs of each of the seven sections.")
+    figures: float = Field(default=0, ge=0, le=1, description="Share of surveys with figures, a mind-map among them.")
+    broken: bool = Field(default=True, description="Put a few lines that cannot be used into the first files.")
+
+
+def write_release(folder: Path, settings: SyntheticSettings) -> dict[DatasetName, int]:
+    """Writes `<folder>/<release>/<dataset>/part-<n>.jsonl.gz` and returns the number of lines of each dataset.
+
+    Paper n goes to file n modulo `files`. With `broken`, seven lines that cannot be used stand before the first record
+    of each dataset; the last of them is an outdated version of that record. Figures lie in `<folder>/<release>/figures`
+    in pdffigures2's layout.
+
+    Args:
+        folder: The mirror; created when absent.
+        settings: What to write.
+    """
+    target = folder / settings.release
+    library = Library(settings.seed, settings.full_text_share, settings.paragraphs)
+    datasets: tuple[DatasetName, ...] = ("papers", "abstracts", "citations", settings.full_text)
+    lines: dict[DatasetName, int] = dict.fromkeys(datasets, 0)
+    paths = {name: [target / name / f"part-{n:03d}.jsonl.gz" for n in range(settings.files)] for name in datasets}
+    unused = {path for dataset in datasets for path in paths[dataset]}
+    with ExitStack() as stack:
+        files = {path: stack.enter_context(_create(path)) for path in unused}
+        for number in range(settings.papers):
+            for dataset, records in _format(library.paper(number), settings.full_text).items():
+                found = [orjson.dumps(record) for record in records]
+                if settings.broken and found and not lines[dataset]:
+                    found = [*broken_lines(dataset, records[0]), *found]
+                lines[dataset] += len(found)
+                path = paths[dataset][number % settings.files]
+                files[path].writelines(line + b"\n" for line in found)
+                unused -= {path} if found else set()
+    for path in unused:
+        path.unlink()
+    if settings.figures:
+        write_figures(target / "figures", library, settings.figures, settings.papers, settings.broken)
+    return lines
+
+
+def _format(paper: Paper, full_text: Literal["s2orc_v2", "s2orc"]) -> dict[DatasetName, list[Json]]:
+    write_full_text = format_s2orc_v2 if full_text == "s2orc_v2" else format_s2orc
+    return {
+        "papers": [format_paper(paper)],
+        "abstracts": [format_abstract(paper)],
+        "citations": list(format_citations(paper)),
+        full_text: [write_full_text(paper)] if paper.sections else [],
+    }
+
+
+@contextmanager
+def _create(path: Path) -> Generator[IGzipFile]:
+    """A new gzip file without name and time in its header: equal content is equal bytes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as raw, IGzipFile("", "wb", fileobj=raw, mtime=0) as output:
+        yield output

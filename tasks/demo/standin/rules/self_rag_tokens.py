@@ -1,0 +1,19 @@
+"""What a Self-RAG model writes: that it wants papers; after a paper, a query between reflection tokens."""
+
+from tasks.demo.standin.recognition import foreign_texts
+from tasks.demo.standin.rule import Asked, answers
+from tasks.demo.standin.words import frequent_words, subject_words
+
+ADDED = 2
+
+
+@answers("self_rag_tokens")
+def self_rag_tokens(asked: Asked) -> str:
+    """Wants papers for the title alone."""
+    if asked.messages[-1].role != "assistant":
+        return "[No Retrieval]" if asked.first("draft") else "[Retrieval]"
+    own, (paper,) = subject_words(asked.first("title")), foreign_texts(asked.text)["paper"]
+    shared = set(own) & set(subject_words(paper))
+    added = [word for word in frequent_words([paper], len(own) + ADDED) if word not in own][:ADDED]
+    query = " ".join([*own, *added]) or "survey"
+    return f"{'[Relevant]' if shared else '[Irrelevant]'} {query} [Partially supported][Utility:{3 if shared else 1}]"

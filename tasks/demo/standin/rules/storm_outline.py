@@ -1,0 +1,11 @@
+"""A first outline: a section for each word of the subject."""
+
+from tasks.demo.standin.rule import Asked, answers
+from tasks.demo.standin.words import subject_words
+
+
+@answers("storm_outline")
+def storm_outline(asked: Asked) -> str:
+    """Two subsections each."""
+    words = subject_words(asked.first("title"))[:5] or ["subject"]
+    return "\n".join(f"# {word.capitalize()}\n## Methods of {word}\n## Evaluation of {word}" for word in words)

@@ -1,0 +1,12 @@
+"""Whether a paper is a literature survey: as the offline selector `rules` decides."""
+
+from tasks.corpus.selector import Candidate, SurveyAnswer
+from tasks.corpus.selectors.rules import RuleSelector
+from tasks.demo.standin.rule import Asked, answers
+
+
+@answers("survey_verdict")
+def survey_verdict(asked: Asked) -> SurveyAnswer:
+    """The verdict and the reason of the rules on the same title and abstract."""
+    (verdict,) = RuleSelector().select([Candidate(0, asked.first("title"), asked.first("abstract") or None)])
+    return SurveyAnswer(reason=verdict.reason, survey=verdict.accepted)

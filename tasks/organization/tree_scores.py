@@ -1,0 +1,301 @@
+"""The `tree_scores` stage: built trees against gold mind-maps, per topic and as means with intervals.
+
+What belongs here: which topics enter which mean, what stands for a tree that is not there. What does not: measures
+(`tasks.metrics`), embedding labels (`labels`), resampling (`intervals`), tables for people (`tasks/reports`).
+"""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import Field
+from threadpoolctl import threadpool_limits
+
+from schemas.errors import MissingDependency, StageFailed
+from schemas.identifiers import Outcome
+from schemas.mindmap import VIRTUAL_ROOT, Shape, Tree, parse_tree, tree_labels, tree_shape
+from schemas.settings import EncoderSettings, Settings
+from schemas.tables.runs import OUTCOMES
+from schemas.tables.tree_scores import HEADING_MATCHES, TREE_SCORES, TREE_SUMMARIES, distance_measure
+from tasks.index.encoder import Encoder
+from tasks.metrics.headings import (
+    EntityExtractor,
+    FlairEntityExtractor,
+    RuleEntityExtractor,
+    heading_entity_recall,
+    heading_soft_recall,
+)
+from tasks.metrics.trees import SENSITIVITY, normalised_distance, threshold_sensitivity, tree_edit_distance
+from tasks.organization.heading_vectors import LABEL_ENCODER, LabelVectors
+from tasks.ranking.answers import NOTE_LENGTH
+from tasks.stats.intervals import RESAMPLES, bootstrap_intervals
+from tasks.store.dataset import Dataset
+from tasks.store.parquet import write_table
+from tasks.store.shard import Shard, in_shards
+from tasks.store.stage import stage
+from tasks.store.workspace import Workspace
+
+log = logging.getLogger(__name__)
+
+Row = dict[str, Any]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+SHARD_TOPICS = 64
+"""Topics of a shard: what a killed stage scores again at most."""
+
+EXTRACTORS: Mapping[str, type[FlairEntityExtractor] | type[RuleEntityExtractor]] = {
+    "flair": FlairEntityExtractor,
+    "rules": RuleEntityExtractor,
+}
+
+
+class TreeScoreSettings(Settings):
+    """How trees are scored."""
+
+    encoder: EncoderSettings = Field(default=LABEL_ENCODER, description="What embeds headings.")
+    threshold: float = Field(default=0.8, description="Headings more similar than this match in the tree distance.")
+    clip: bool = Field(default=False, description="Cut cosines to [0, 1] in heading soft recall.")
+    entities: Literal["rules", "flair"] = Field(
+        default="rules", description="Who finds entities: FLAIR, or spelling rules (then the measure is her_fallback)."
+    )
+    seed: int = Field(default=42, description="Of the bootstrap over topics.")
+    resamples: int = Field(default=RESAMPLES, ge=100, description="Of the bootstrap over topics.")
+
+    @property
+    def thresholds(self) -> tuple[float, ...]:
+        """The threshold and those of the sensitivity row, ascending."""
+        return tuple(sorted({self.threshold, *SENSITIVITY}))
+
+
+class _Pair(NamedTuple):
+    """A topic's trees; `built` is None unless the builder's outcome is `scored`."""
+
+    topic_id: int
+    gold: Tree
+    built: Tree | None
+    outcome: Outcome
+    note: str | None
+    fallback: bool
+
+
+class TreeScores(NamedTuple):
+    """Values of one pair of trees by measure, and the headings that met: rows of HEADING_MATCHES without tag, topic."""
+
+    values: dict[str, float | None]
+    matches: list[Row]
+
+
+@stage("tree_scores", version=1, settings=TreeScoreSettings)
+def tree_scores(work: Workspace[TreeScoreSettings]) -> None:
+    """Writes TREE_SCORES and, as side tables, TREE_SUMMARIES, HEADING_MATCHES and OUTCOMES; a shard holds 64 topics.
+
+    Inputs: `trees` (of stage `organize`), `mindmaps`.
+
+    A topic without tree has recalls of 0 and distances of the gold map's size, which is what it takes to insert it; it
+    is left out of `mean_evaluated`. A topic whose labels cannot be embedded, or whose trees cannot be compared, has the
+    outcome `failed`, alone.
+
+    Raises:
+        MissingDependency: The encoder or FLAIR is not there.
+    """
+    settings, trees = work.settings, work.dataset("trees")
+    tag: str = trees.manifest.parameters["tag"]
+    pairs = _pairs(trees, work.dataset("mindmaps"))
+    groups = in_shards(pairs, SHARD_TOPICS)
+    scorer: TreeScorer | None = None
+    for shard in work.pending([*groups, "summaries"]):
+        with shard:
+            if shard.name == "summaries":
+                _write_summaries(shard, work.folder, list(groups), tag, settings)
+                continue
+            scorer = scorer or _open_scorer(work)
+            _score_group(shard, groups[shard.name], scorer, tag)
+
+
+class TreeScorer:
+    """Scores pairs of trees by one rule.
+
+    Args:
+        vectors: Embeds labels; unit vectors.
+        settings: Threshold, clipping, and who finds entities.
+    """
+
+    def __init__(self, vectors: LabelVectors, settings: TreeScoreSettings) -> None:
+        self.vectors = vectors
+        self._settings = settings
+        self._extract: EntityExtractor = EXTRACTORS[settings.entities]()
+
+    @property
+    def encoder(self) -> str:
+        """Name of the encoder."""
+        return self._settings.encoder.model
+
+    def score(self, gold: Tree, built: Tree | None) -> TreeScores:
+        """Every measure of a built tree.
+
+        Args:
+            gold: Canonical, of one node or more.
+            built: Canonical; None scores as a tree without nodes.
+
+        Raises:
+            BadInput: Embeddings that are not finite, or trees too large to compare.
+            MissingDependency: FLAIR is not there.
+        """
+        golden = tree_labels(gold)
+        labels = tree_labels(built) if built else []
+        values = self._entities(golden, labels)
+        similarity = np.zeros((len(golden), 0))
+        values["hsr"] = 0.0
+        if labels:
+            similarity = self.vectors.of(golden).astype(np.float64) @ self.vectors.of(labels).astype(np.float64).T
+            values["hsr"] = heading_soft_recall(golden, labels, self.vectors.of, self._settings.clip)
+        values |= self._distances(gold, built, similarity)
+        return TreeScores(values, list(_matches(golden, labels, similarity, self._settings.threshold)))
+
+    def _entities(self, golden: Sequence[str], labels: Sequence[str]) -> dict[str, float | None]:
+        entities = self._extract(golden)
+        recall = heading_entity_recall(entities, self._extract(labels)) if labels else 0.0
+        name = self._extract.metric
+        return {name: recall, f"{name}_named": recall if entities else None, "no_gold_entity": float(not entities)}
+
+    def _distances(self, gold: Tree, built: Tree | None, similarity: Floats) -> dict[str, float | None]:
+        rule, size = self._settings, tree_shape(gold)
+        nothing = Tree(label=VIRTUAL_ROOT, children=[])
+        other = built or nothing
+        semantic = threshold_sensitivity(
+            gold, other, tree_labels(gold), tree_labels(other), similarity, rule.thresholds
+        )
+        shape = tree_shape(built) if built else Shape(0, 0)
+        return {
+            "ted": tree_edit_distance(gold, other),
+            **{distance_measure(threshold): distance for threshold, distance in semantic.items()},
+            "tsd_normalised": normalised_distance(semantic[rule.threshold], gold, other),
+            "gold_nodes": size.nodes,
+            "gold_depth": size.depth,
+            "nodes": shape.nodes,
+            "depth": shape.depth,
+        }
+
+
+def _open_scorer(work: Workspace[TreeScoreSettings]) -> TreeScorer:
+    resources = work.resources
+    encoder = Encoder(work.settings.encoder, resources.device, resources.batch_size)
+    return TreeScorer(LabelVectors(encoder.encode), work.settings)
+
+
+def _pairs(trees: Dataset, mindmaps: Dataset) -> list[_Pair]:
+    """Every topic that was organised, with its gold map, ascending by topic_id."""
+    gold = {row["topic_id"]: row["tree"] for row in pl.read_parquet(mindmaps.files()).iter_rows(named=True)}
+    built = pl.read_parquet(trees.files()).sort("topic_id")
+    if lacking := set(built["topic_id"]) - set(gold):
+        raise StageFailed(
+            f"stage tree_scores: {len(lacking)} topics of the trees have no mind-map (first: {min(lacking)}); score "
+            "them with the mind-maps that they were made for"
+        )
+    return [
+        _Pair(
+            row["topic_id"],
+            parse_tree(gold[row["topic_id"]]),
+            parse_tree(row["tree"]) if row["outcome"] == "scored" else None,
+            *(row[name] for name in ("outcome", "note", "fallback")),
+        )
+        for row in built.iter_rows(named=True)
+    ]
+
+
+def _score_group(shard: Shard, pairs: Sequence[_Pair], scorer: TreeScorer, tag: str) -> None:
+    found = [tree for pair in pairs if pair.built for tree in (pair.gold, pair.built)]
+    scorer.vectors.prepare(label for tree in found for label in tree_labels(tree))
+    rows: list[Row] = []
+    matches: list[Row] = []
+    outcomes: list[Row] = []
+    with threadpool_limits(1, user_api="blas"):  # many small products: threads only get in each other's way
+        for pair in pairs:
+            scored, outcome, note = _score_pair(pair, scorer)
+            named = {"tag": tag, "topic_id": pair.topic_id}
+            rows += [named | row for row in _rows(scored.values, scorer.encoder)]
+            matches += [named | row for row in scored.matches]
+            outcomes.append({"topic_id": pair.topic_id, "outcome": outcome, "note": note, "fallback": pair.fallback})
+            shard.counts.read += 1
+            shard.counts.kept += outcome == "scored"
+            shard.counts.failed += outcome == "failed"
+    for prefix, table, content in (
+        ("part", TREE_SCORES, rows),
+        (HEADING_MATCHES.name, HEADING_MATCHES, matches),
+        (OUTCOMES.name, OUTCOMES, outcomes),
+    ):
+        write_table(shard.file(f"{prefix}-{shard.name}.parquet"), table, pa.Table.from_pylist(content, table.arrow))
+
+
+def _score_pair(pair: _Pair, scorer: TreeScorer) -> tuple[TreeScores, Outcome, str | None]:
+    try:
+        return scorer.score(pair.gold, pair.built), pair.outcome, pair.note
+    except MissingDependency:
+        raise
+    except Exception as error:
+        log.warning("topic %d: its tree cannot be scored", pair.topic_id, exc_info=True)
+        return scorer.score(pair.gold, None), "failed", f"{type(error).__name__}: {error}"[:NOTE_LENGTH]
+
+
+def _rows(values: Mapping[str, float | None], encoder: str) -> Iterator[Row]:
+    """Rows of TREE_SCORES without tag and topic."""
+    for measure, value in sorted(values.items()):
+        embedded = measure.startswith(("hsr", "tsd_"))
+        yield {"measure": measure, "value": value, "encoder": encoder if embedded else None}
+
+
+def _matches(golden: Sequence[str], labels: Sequence[str], similarity: Floats, threshold: float) -> Iterator[Row]:
+    """Rows of HEADING_MATCHES without tag and topic."""
+    if not golden or not labels:
+        return
+    equal = np.array(golden, object)[:, None] == np.array(labels, object)[None, :]
+    closeness = np.where(equal, np.inf, similarity)
+    for side, own, other, rows in (("built", labels, golden, closeness.T), ("gold", golden, labels, closeness)):
+        best = rows.argmax(axis=1).tolist()
+        for label, place, row in sorted(zip(own, best, rows, strict=True), key=lambda item: item[0]):
+            if row[place] > threshold:
+                similarity_found = 1.0 if np.isinf(row[place]) else float(row[place])
+                yield {"side": side, "label": label, "match": other[place], "similarity": similarity_found}
+
+
+def _write_summaries(shard: Shard, folder: Path, names: Sequence[str], tag: str, settings: TreeScoreSettings) -> None:
+    rows: list[Row] = []
+    if names:
+        scores = pl.read_parquet([folder / f"part-{name}.parquet" for name in names])
+        outcomes = pl.read_parquet([folder / f"{OUTCOMES.name}-{name}.parquet" for name in names])
+        covered = outcomes.sort("topic_id")["outcome"].to_numpy() == "scored"
+        rows = sorted(_summarise(scores, covered, settings), key=lambda row: row["measure"])
+    content = pa.Table.from_pylist([{"tag": tag, **row} for row in rows], TREE_SUMMARIES.arrow)
+    write_table(shard.file(f"{TREE_SUMMARIES.name}-00000.parquet"), TREE_SUMMARIES, content)
+
+
+def _summarise(scores: pl.DataFrame, covered: Bools, settings: TreeScoreSettings) -> Iterator[Row]:
+    """Rows of TREE_SUMMARIES without tag; measures that exist for the same topics share one bootstrap."""
+    encoders = dict(scores.select("measure", "encoder").unique().iter_rows())
+    wide = scores.pivot(on="measure", index="topic_id", values="value").sort("topic_id").drop("topic_id")
+    groups: dict[bytes, list[str]] = {}
+    for measure in wide.columns:
+        groups.setdefault(wide[measure].is_not_null().to_numpy().tobytes(), []).append(measure)
+    for mask, measures in groups.items():
+        counted = np.frombuffer(mask, np.bool_)
+        values = wide.select(measures).filter(counted).to_numpy().astype(np.float64)
+        found = covered[counted]
+        intervals = bootstrap_intervals(values, settings.seed, settings.resamples) if len(values) else None
+        for place, measure in enumerate(measures):
+            column = values[:, place]
+            yield {
+                "measure": measure,
+                "encoder": encoders[measure],
+                "topics": len(column),
+                "covered": int(found.sum()),
+                "mean": float(column.mean()) if intervals else None,
+                "low": float(intervals.low[place]) if intervals else None,
+                "high": float(intervals.high[place]) if intervals else None,
+                "mean_evaluated": float(column[found].mean()) if found.any() else None,
+            }

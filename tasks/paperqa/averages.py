@@ -1,0 +1,76 @@
+"""From answers to averages: every question scored by its evaluator, the mean over all and per tag.
+
+What belongs here: pairing by uuid, the micro-average. What does not: evaluators, intervals, tables.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from schemas.errors import BadInput
+from schemas.paperqa import AnnotatedExample
+from tasks.paperqa.evaluators import ERROR_MARK, AnswerScore, Judge, score_answer
+
+ALL = "all"
+"""Name of the counter of every question."""
+
+
+@dataclass(frozen=True)
+class TagScore:
+    """A counter: sum of scores, number of questions, how many of them could be scored, mean over all (0 of none)."""
+
+    correct: float
+    count: int
+    scored: int
+    score: float
+
+
+def score_answers(
+    examples: Sequence[AnnotatedExample], answers: Mapping[str, object], judge: Judge | None = None
+) -> dict[str, AnswerScore]:
+    """The score of every question, by uuid, in the order of the examples.
+
+    Args:
+        examples: All questions of the benchmark; one without an answer scores 0.
+        answers: Answer of a system by uuid; the text of a failed run (`[ERROR]:` in any letter case) scores 0.
+        judge: Who grades free text.
+
+    Raises:
+        BadInput: An answer belongs to no question, or an evaluator is unknown.
+
+    Deviates: upstream pairs answers with questions by position.
+    """
+    strangers = sorted(answers.keys() - {example.uuid for example in examples})
+    if strangers:
+        raise BadInput(f"{len(strangers)} answers belong to no question, the first to {strangers[0]}: check the file")
+    return {example.uuid: _score(example, answers, judge) for example in examples}
+
+
+def _score(example: AnnotatedExample, answers: Mapping[str, object], judge: Judge | None) -> AnswerScore:
+    if example.uuid not in answers:
+        return AnswerScore(0.0, "no answer")
+    answer = answers[example.uuid]
+    if isinstance(answer, str) and answer[: len(ERROR_MARK)].upper() == ERROR_MARK:
+        return AnswerScore(0.0, "the run failed, its answer is an error text")
+    return score_answer(dict(example.evaluator), answer, judge)
+
+
+def micro_average(examples: Sequence[AnnotatedExample], scores: Mapping[str, AnswerScore]) -> dict[str, TagScore]:
+    """Counters over all questions and per tag, `all` first, then tags by name.
+
+    A question counts once for each of its tags, so the counts of element tags do not add up to all.
+
+    Args:
+        examples: All questions of the benchmark: the denominators.
+        scores: Score by uuid; a question without one counts as 0.
+    """
+    tags = sorted({tag for example in examples for tag in example.tags})
+    return {ALL: _counter(examples, scores)} | {
+        tag: _counter([example for example in examples if tag in example.tags], scores) for tag in tags
+    }
+
+
+def _counter(examples: Sequence[AnnotatedExample], scores: Mapping[str, AnswerScore]) -> TagScore:
+    found = [scores[example.uuid] for example in examples if example.uuid in scores]
+    correct = sum(score.score for score in found)
+    scored = sum(score.failure is None for score in found)
+    return TagScore(correct, len(examples), scored, correct / len(examples) if examples else 0.0)

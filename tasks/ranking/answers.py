@@ -1,0 +1,107 @@
+"""One system on one topic: what it may choose, asking it, and making a valid run of its answer.
+
+What belongs here: settings of a run, the rules that a ranking must obey. What does not: opening engines and writing
+tables (`runs`), any system (`tasks/ranking/baselines`).
+"""
+
+import logging
+import math
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+from pydantic import Field
+
+from schemas.errors import BadInput, MissingDependency, ModelError, OverBudget, TransientError
+from schemas.identifiers import CorpusId, Outcome
+from schemas.identifiers import Field as DocumentField
+from schemas.llm import ModelName
+from schemas.settings import BaselineName, RetrieverName, Settings
+from schemas.topic import Hit, Topic
+from tasks.ranking.baseline import Kit, System
+
+log = logging.getLogger(__name__)
+
+NOTE_LENGTH = 500
+"""Characters of an error's text that are kept."""
+
+
+class SystemSettings(Settings):
+    """Which system runs, and over what."""
+
+    baseline: BaselineName
+    baseline_version: int = Field(ge=1, description="Of the registered baseline: a changed system is another run.")
+    retriever: RetrieverName
+    field: DocumentField
+    cutoff: int = Field(default=100, ge=1, le=10_000, description="Rank depth of the run.")
+    limit_topics: int | None = Field(default=None, ge=1, description="Development only: the first topics by id.")
+    seed: int = Field(default=42, description="For systems that draw something.")
+    references: Literal["corpus", "oracle"] = Field(
+        default="corpus", description="Search all documents, or the survey's own references alone (to organise them)."
+    )
+    model: ModelName | None = Field(default=None, description="Which model the baseline asks; empty: none.")
+    tag: str = Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.@+-]*$", description="Name of the run.")
+
+
+class Answer(NamedTuple):
+    """A system's valid answer on a topic: documents with strictly decreasing scores, how it ended, an outline."""
+
+    hits: list[Hit]
+    outcome: Outcome
+    note: str | None
+    fallback: bool
+    outline: str | None = None
+
+
+def answer_topic(system: System, topic: Topic, kit: Kit) -> Answer:
+    """Asks a system; whatever goes wrong in it, or in its answer, is an outcome of this topic alone.
+
+    Raises:
+        TransientError: A service failed for now; nothing is said about the system.
+        MissingDependency: The system cannot run on this machine.
+        ModelError: The model that the system asks cannot be used.
+    """
+    try:
+        ranking = system(topic, kit)
+        if ranking.outcome not in get_args(Outcome):
+            raise BadInput(f"the system ended with outcome {ranking.outcome!r}; choose of {get_args(Outcome)}")
+        hits = rank_hits(ranking.hits, kit.cutoff)
+        kit.desk.require_allowed([hit.corpus_id for hit in hits])
+    except (TransientError, MissingDependency, ModelError):
+        raise
+    except OverBudget as error:
+        return Answer([], "over_budget", str(error)[:NOTE_LENGTH], fallback=False)
+    except Exception as error:
+        log.warning("topic %d: the system failed", topic.topic_id, exc_info=True)
+        return Answer([], "failed", f"{type(error).__name__}: {error}"[:NOTE_LENGTH], fallback=False)
+    outcome = "empty" if ranking.outcome == "scored" and not hits else ranking.outcome
+    note = ranking.note[:NOTE_LENGTH] if ranking.note else None
+    return Answer(hits, outcome, note, ranking.fallback, ranking.outline)
+
+
+def rank_hits(hits: Sequence[Hit], cutoff: int) -> list[Hit]:
+    """The first `cutoff` different documents of a list, with scores that any tool reads back to the same order.
+
+    Neighbours with equal scores are put in ascending order of corpus_id. Scores are kept when they then decrease
+    strictly as 32-bit floats (all that trec_eval sees of them); otherwise the score is the negated rank.
+
+    Args:
+        hits: Best first; of a document that is there twice, the first place counts.
+        cutoff: Number of documents, >= 1.
+
+    Raises:
+        BadInput: A score is not finite.
+    """
+    scores: dict[CorpusId, float] = {}
+    for corpus_id, score in hits:
+        if not math.isfinite(score):
+            raise BadInput(f"document {corpus_id} has score {score}; scores are finite numbers")
+        scores.setdefault(CorpusId(int(corpus_id)), float(score))
+    runs_of_ties = groupby(scores.items(), key=lambda item: item[1])
+    ordered = [Hit(*item) for _, tied in runs_of_ties for item in sorted(tied)][:cutoff]
+    with np.errstate(over="ignore"):
+        held = np.array([hit.score for hit in ordered]).astype(np.float32)
+    if (held[1:] < held[:-1]).all():
+        return ordered
+    return [Hit(hit.corpus_id, -float(rank)) for rank, hit in enumerate(ordered, 1)]

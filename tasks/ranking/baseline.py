@@ -1,0 +1,114 @@
+"""What a system under test is, and the registry of baselines.
+
+What belongs here: what a system gets and returns. What does not: any baseline (one file each in `tasks/ranking/baselines`).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from schemas.errors import UsageError
+from schemas.identifiers import Outcome
+from schemas.llm import Demand
+from schemas.registry import Registry
+from schemas.topic import Hit, Topic
+from tasks.llm.asker import Asker
+from tasks.retrieval.desk import ResearchDesk
+
+
+class Kit(NamedTuple):
+    """All that a system may use.
+
+    Attributes:
+        desk: What it searches through.
+        cutoff: How many documents to return.
+        seed: For systems that draw something.
+        asker: Who asks a language model on the topic's behalf.
+    """
+
+    desk: ResearchDesk
+    cutoff: int
+    seed: int
+    asker: Asker | None = None
+
+    @property
+    def model(self) -> Asker:
+        """The asker of a system that was registered with `asks`.
+
+        Raises:
+            UsageError: It was not.
+        """
+        if self.asker is None:
+            raise UsageError("this system asks a language model; register it with asks=Demand(...)")
+        return self.asker
+
+
+class Ranking(NamedTuple):
+    """What a system returns for a topic.
+
+    Attributes:
+        hits: Best first.
+        outcome: How it ended.
+        note: Why, where something did not go as it should.
+        fallback: Something stood in for a failed model call.
+        outline: The survey's outline in Markdown, of systems that write one.
+    """
+
+    hits: list[Hit]
+    outcome: Outcome = "scored"
+    note: str | None = None
+    fallback: bool = False
+    outline: str | None = None
+
+
+System = Callable[[Topic, Kit], Ranking]
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A registered system.
+
+    Attributes:
+        name: Lower-case word.
+        description: One sentence for the report.
+        system: The function.
+        version: Raised when its results change.
+        asks: What it asks a language model for a topic; None: it asks none.
+    """
+
+    name: str
+    description: str
+    system: System
+    version: int
+    asks: Demand | None = None
+
+
+_registry = Registry[Baseline]("baseline", "tasks.ranking.baselines", group="arena.baselines")
+
+all_baselines = _registry.all
+"""Every baseline by name: each file of `tasks/ranking/baselines`, and the entry points of other packages."""
+
+find_baseline = _registry.find
+"""The baseline of that name; where there is none, a UsageError lists those there are."""
+
+
+def baseline(
+    name: str, description: str, *, version: int = 1, asks: Demand | None = None
+) -> Callable[[System], System]:
+    """Registers a function as a baseline.
+
+    Args:
+        name: Lower-case word, unique.
+        description: One sentence: what it does.
+        version: Raised whenever its results can change.
+        asks: What it asks a language model for a topic; its kit then has an asker.
+
+    Raises:
+        ValueError: Another baseline has the name.
+    """
+
+    def decorate(system: System) -> System:
+        _registry.add(name, Baseline(name, description, system, version, asks))
+        return system
+
+    return decorate

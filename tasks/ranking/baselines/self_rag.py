@@ -1,0 +1,137 @@
+"""Self-RAG as prompts: a query that a model rewrites from the papers it finds, and judges itself.
+
+What belongs here: the loop for models without reflection tokens. What does not: Self-RAG models with token
+probabilities (`self_rag_tokens`).
+"""
+
+from typing import Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from schemas.llm import Demand, Reply
+from schemas.topic import Topic
+from tasks.llm.asker import Asker
+from tasks.ranking.agents.queries import clean_query, passage, title_query, zero_shot_query
+from tasks.ranking.baseline import Kit, Ranking, baseline
+from tasks.retrieval.desk import ResearchDesk
+
+ROUNDS = 3
+DOCUMENTS = 5
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Need(_Form):
+    """Whether papers would help."""
+
+    retrieval: Literal["yes", "no"]
+
+
+class Relevance(_Form):
+    """Whether a paper is relevant."""
+
+    verdict: Literal["relevant", "irrelevant"]
+
+
+class Rewrite(_Form):
+    """A new query, and how useful the model takes it to be."""
+
+    query: str = Field(min_length=1, max_length=2000)
+    usefulness: int = Field(ge=1, le=5)
+
+
+FormT = TypeVar("FormT", bound=_Form)
+
+
+class _Failed(Exception):
+    """A model call brought no answer at all."""
+
+
+@baseline(
+    "self_rag",
+    "Searches once, for a query that a model improves with the papers it finds.",
+    asks=Demand(calls=14, read=7_100, written=150),
+)
+def self_rag(topic: Topic, kit: Kit) -> Ranking:
+    """Returns what the primary engine finds for the query with the best mark.
+
+    At most `ROUNDS` times: does the model want papers for the query so far (first: the title)? If so it judges the
+    best `DOCUMENTS` one by one and rewrites the query from the relevant ones, with a mark of 1 to 5; a query replaces
+    one with an equal or lower mark. The loop ends at a `no`, without relevant papers, and when the query stays.
+
+    A verdict that cannot be read is `no` or `irrelevant`. When a call brings no answer and no query has been written,
+    Zero-Shot's query is searched, and else the title. Both count as fallback.
+
+    Source: Self-RAG (Asai et al., ICLR 2024), in ResearchArena (arXiv 2406.10291).
+
+    Deviates: Words in place of reflection tokens, one query in place of a text of several segments.
+    """
+    loop = _Loop(topic.title, kit.desk, kit.model)
+    query, problems = loop.run(), loop.problems
+    if not query:
+        query, problem = zero_shot_query(kit.model, topic.title)
+        problems += [problem] if problem else []
+    hits = kit.desk.search(query or title_query(topic.title), kit.cutoff)
+    return Ranking(hits, note="; ".join(problems) or None, fallback=bool(problems))
+
+
+class _Loop:
+    def __init__(self, title: str, desk: ResearchDesk, asker: Asker) -> None:
+        self._title = title
+        self._desk = desk
+        self._asker = asker
+        self.problems: list[str] = []
+
+    def run(self) -> str:
+        """The query that the loop ends with; empty when a call failed before there was one."""
+        draft, mark = title_query(self._title), 0
+        try:
+            for _ in range(ROUNDS):
+                rewrite = self._improve(draft)
+                if rewrite is None or rewrite.usefulness < mark:
+                    break
+                query, mark = clean_query(rewrite.query), rewrite.usefulness
+                if not query or query == draft:
+                    break
+                draft = query
+        except _Failed:
+            return draft if mark else ""
+        return draft
+
+    def _improve(self, draft: str) -> Rewrite | None:
+        """The query anew; None where the model wants no papers, or none of those found is relevant."""
+        need = self._read("self_rag_need", self._asker.ask("self_rag_need", self._values(draft=draft), Need))
+        if need is None or need.retrieval == "no":
+            return None
+        found = self._desk.read([hit.corpus_id for hit in self._desk.search(draft, DOCUMENTS)])
+        documents = [text for text in map(passage, found) if text and self._relevant(text)]
+        if not documents:
+            return None
+        values = self._values(draft=draft, documents=documents)
+        rewrite = self._read("self_rag_rewrite", self._asker.ask("self_rag_rewrite", values, Rewrite))
+        if rewrite is None:
+            raise _Failed
+        return rewrite
+
+    def _relevant(self, document: str) -> bool:
+        reply = self._asker.ask("self_rag_relevance", self._values(document=document), Relevance)
+        verdict = self._read("self_rag_relevance", reply)
+        return verdict is not None and verdict.verdict == "relevant"
+
+    def _values(self, **values: object) -> dict[str, object]:
+        return {"title": self._title, **values}
+
+    def _read(self, prompt: str, reply: Reply[FormT]) -> FormT | None:
+        """The verdict; None for one that cannot be read.
+
+        Raises:
+            _Failed: There is no answer that could be read.
+        """
+        if reply.outcome == "ok":
+            return reply.answer
+        self.problems.append(f"{prompt}: {reply.reason}")
+        if not reply.text:
+            raise _Failed
+        return None

@@ -1,0 +1,184 @@
+"""Self-RAG with a Self-RAG model: reflection tokens, read from the probabilities that the endpoint returns.
+
+What belongs here: the tree of drafts and its scores. What does not: other models (`self_rag`).
+
+The endpoint must serve such a model with log-probabilities, go on with an assistant's turn that is begun, and show
+special tokens; vLLM does all three, and is told so by the members of the request named in `SERVING`.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+import orjson
+
+from schemas.llm import Demand, Message, Parameters
+from schemas.topic import Topic
+from tasks.llm.asker import Asker
+from tasks.llm.prompt import delimit, load_prompt
+from tasks.ranking.agents.queries import clean_query, passage, title_query, zero_shot_query
+from tasks.ranking.baseline import Kit, Ranking, baseline
+
+THRESHOLD = 0.2
+"""Papers are looked up when the probability of wanting them, against not wanting them, is above this."""
+
+DOCUMENTS, BEAM, DEPTH = 5, 2, 6
+DECISION_TOKENS = 8
+WEIGHTS = {"relevant": 1.0, "supported": 1.0, "useful": 0.5}
+
+RETRIEVE, NO_RETRIEVAL = "[Retrieval]", "[No Retrieval]"
+RELEVANT, IRRELEVANT = "[Relevant]", "[Irrelevant]"
+FULLY, PARTLY, UNSUPPORTED = "[Fully supported]", "[Partially supported]", "[No support / Contradictory]"
+UTILITY = tuple(f"[Utility:{mark}]" for mark in range(1, 6))
+
+SERVING: Mapping[str, Any] = {"skip_special_tokens": False}
+GOING_ON: Mapping[str, Any] = {**SERVING, "add_generation_prompt": False, "continue_final_message": True}
+
+_TOKEN = re.compile(r"\[(?:[A-Z][A-Za-z /]*|Utility:\d)\]|</?paragraph>|</s>")
+
+
+class Step(NamedTuple):
+    """One token that was written, with the probabilities of what might have stood there."""
+
+    token: str
+    probabilities: Mapping[str, float]
+
+
+class Draft(NamedTuple):
+    """A query with its score."""
+
+    query: str
+    score: float
+
+
+class _Failed(Exception):
+    """A call brought nothing that can be used."""
+
+
+@baseline(
+    "self_rag_tokens",
+    "As self_rag, with a Self-RAG model's reflection tokens and their probabilities.",
+    asks=Demand(calls=8, read=1_800, written=150),
+)
+def self_rag_tokens(topic: Topic, kit: Kit) -> Ranking:
+    """Returns what the primary engine finds for the best of the queries written from single papers.
+
+    The `BEAM` best drafts (first: none, the title is searched) each ask for papers; each of the best `DOCUMENTS` is a
+    branch, whose segment is the query anew. It ends where no draft wants papers or none gets better, at `DEPTH`. When a
+    call fails before there is a draft, Zero-Shot's query is searched, and else the title; both count as fallback.
+
+    Source: Self-RAG (Asai et al., ICLR 2024): greedy decoding, threshold 0.2, 5 papers, beam 2, depth 6, weights 1, 1
+    and 0.5, as in its published commands.
+
+    Deviates: A segment is a whole query, so drafts are compared by their last segment and not by the sum over a text.
+    """
+    problems: list[str] = []
+    try:
+        query = _best(topic.title, kit, problems)
+    except _Failed as error:
+        query, problem = zero_shot_query(kit.model, topic.title)
+        problems += [str(error), *([problem] if problem else [])]
+    hits = kit.desk.search(query or title_query(topic.title), kit.cutoff)
+    return Ranking(hits, note="; ".join(problems) or None, fallback=bool(problems))
+
+
+def _best(title: str, kit: Kit, problems: list[str]) -> str:
+    """The best draft's query; the title's where the model wants no papers at all."""
+    beam = [Draft("", -math.inf)]
+    for _ in range(DEPTH):
+        try:
+            branches = [branch for draft in beam for branch in _branches(title, draft, kit)]
+        except _Failed as error:
+            if not beam[0].query:
+                raise
+            problems.append(str(error))
+            break
+        by_query: dict[str, Draft] = {}
+        for draft in sorted([*beam, *branches], key=lambda draft: -draft.score):
+            if draft.query:
+                by_query.setdefault(draft.query, draft)
+        grown = list(by_query.values())[:BEAM]
+        if not grown or grown == beam:
+            break
+        beam = grown
+    return beam[0].query or title_query(title)
+
+
+def _branches(title: str, draft: Draft, kit: Kit) -> list[Draft]:
+    """A new draft for each paper that the old one finds; none where it wants none."""
+    if _share(_ask(kit.model, title, draft.query, None)[0].probabilities, RETRIEVE, NO_RETRIEVAL) <= THRESHOLD:
+        return []
+    found = kit.desk.search(draft.query or title_query(title), DOCUMENTS)
+    passages = [text for text in map(passage, kit.desk.read([hit.corpus_id for hit in found])) if text]
+    segments = [_ask(kit.model, title, draft.query, text) for text in passages]
+    drafts = [Draft(query_of(steps), score_of(steps)) for steps in segments]
+    return [branch for branch in drafts if branch.query]
+
+
+def _ask(asker: Asker, title: str, draft: str, paper: str | None) -> Sequence[Step]:
+    """What the model writes after the instruction, or after a paper that it asked for."""
+    prompt = load_prompt("self_rag_tokens")
+    messages = prompt.render({"title": title, "draft": draft})
+    if paper is not None:
+        begun = f"{RETRIEVE}<paragraph>{delimit('paper', paper)}</paragraph>"
+        messages = (*messages, Message(role="assistant", content=begun))
+    parameters = (
+        Parameters(top_p=1, top_logprobs=20, max_tokens=DECISION_TOKENS, extra=dict(SERVING))
+        if paper is None
+        else Parameters(top_p=1, top_logprobs=20, extra=dict(GOING_ON))
+    )
+    reply = asker.converse(messages, prompt=prompt.ref, parameters=parameters)
+    if reply.outcome != "ok":
+        raise _Failed(f"self_rag_tokens: {reply.reason}")
+    steps = read_steps(reply.raw)
+    if not steps:
+        raise _Failed("self_rag_tokens: the endpoint returns no token probabilities")
+    return steps
+
+
+def read_steps(raw: bytes) -> list[Step]:
+    """Tokens and probabilities of a completion's body; empty where the endpoint gives none that can be read."""
+    try:
+        match orjson.loads(raw):
+            case {"choices": [{"logprobs": {"content": [*told]}}, *_]}:
+                return [Step(str(step["token"]), _probabilities(step)) for step in cast("list[dict[str, Any]]", told)]
+            case _:
+                return []
+    except (ValueError, TypeError, KeyError):
+        return []
+
+
+def _probabilities(step: Mapping[str, Any]) -> dict[str, float]:
+    alternatives = [step, *(step.get("top_logprobs") or ())]
+    return {str(told["token"]).strip(): math.exp(min(float(told["logprob"]), 0)) for told in alternatives}
+
+
+def query_of(steps: Sequence[Step]) -> str:
+    """The words between reflection tokens."""
+    return clean_query(_TOKEN.sub(" ", "".join(step.token for step in steps)))
+
+
+def score_of(steps: Sequence[Step]) -> float:
+    """Weighted sum of relevance, support (half for partial) and usefulness (marks as -1 to 1) of a segment."""
+    relevance = _place(steps, (RELEVANT, IRRELEVANT))
+    support = _place(steps, (FULLY, PARTLY, UNSUPPORTED))
+    utility = _place(steps, UTILITY)
+    supported = _share(support, FULLY, PARTLY, UNSUPPORTED) + 0.5 * _share(support, PARTLY, FULLY, UNSUPPORTED)
+    useful = sum(_share(utility, mark, *UTILITY) * (place - 2) / 2 for place, mark in enumerate(UTILITY))
+    return (
+        WEIGHTS["relevant"] * _share(relevance, RELEVANT, IRRELEVANT)
+        + WEIGHTS["supported"] * supported
+        + WEIGHTS["useful"] * useful
+    )
+
+
+def _place(steps: Sequence[Step], tokens: Sequence[str]) -> Mapping[str, float]:
+    """Probabilities where the first of these tokens was written; none where it was not."""
+    return next((step.probabilities for step in steps if step.token.strip() in tokens), {})
+
+
+def _share(probabilities: Mapping[str, float], token: str, *others: str) -> float:
+    """Probability of a token among itself and others; 0 where none of them could have stood there."""
+    total = sum(probabilities.get(name, 0.0) for name in {token, *others})
+    return probabilities.get(token, 0.0) / total if total else 0.0

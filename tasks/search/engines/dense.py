@@ -1,0 +1,10 @@
+"""The project's dense retriever over an edition."""
+
+from tasks.search.edition_engine import EditionEngine
+from tasks.search.engine import EngineKit, engine
+
+
+@engine("dense", "Nearest embeddings of the edition's documents.", parts=("embeddings",))
+def dense(kit: EngineKit) -> EditionEngine:
+    """Searches everything: surveys and papers of any date."""
+    return EditionEngine(kit.open_shelf("dense"))

@@ -1,0 +1,10 @@
+"""The project's fusion of lexical and dense retrieval over an edition."""
+
+from tasks.search.edition_engine import EditionEngine
+from tasks.search.engine import EngineKit, engine
+
+
+@engine("hybrid", "BM25 and dense retrieval over the edition, fused.", parts=("bm25", "embeddings"))
+def hybrid(kit: EngineKit) -> EditionEngine:
+    """Searches everything: surveys and papers of any date."""
+    return EditionEngine(kit.open_shelf("hybrid"))

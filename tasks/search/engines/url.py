@@ -1,0 +1,54 @@
+"""Any engine behind an address that speaks our own small protocol.
+
+What belongs here: the protocol's client. What does not: HTTP (`web`).
+
+The address gets `POST` with the JSON object `{"query": text, "n": number}` and answers with the JSON object
+`{"results": [{"title": text, "abstract": text, "id": text, "url": text, "score": number}, ...]}`, best first. Only
+`title` must be there. `id` is best `doi:...`, `arxiv:...` or `corpusid:...`. Status 429 or 503 with `Retry-After` asks
+for patience; any other error is this query's alone. A key is sent as `Authorization: Bearer ...`.
+"""
+
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+
+from schemas.errors import BadInput, UsageError
+from schemas.search import Found
+from tasks.search.engine import EngineKit, engine
+from tasks.search.web_engine import Question, number_of, objects_of, text_of
+
+NAME = "url"
+
+
+class UrlEngine:
+    """Asks the address once a query."""
+
+    def __init__(self, kit: EngineKit) -> None:
+        parts = urlsplit(kit.source)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.password:
+            raise UsageError(f"engine url: {kit.source!r} must be like https://host/path, without user and password")
+        key = kit.web.key(NAME)
+        self._url = kit.source
+        self._headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
+        self._web = kit.open_web(0.0)
+
+    def search(self, query: str, n: int) -> list[Found]:
+        """The first `n` papers of the answer."""
+        question = Question("POST", self._url, body=orjson.dumps({"query": query, "n": n}))
+        reply = self._web.ask_json(question, headers=self._headers)
+        if "results" not in reply:
+            raise BadInput(f"{self._url}: the reply has no 'results'")
+        return [self._found(result) for result in objects_of(reply["results"], f"{self._url}: results")[:n]]
+
+    def _found(self, result: dict[str, Any]) -> Found:
+        if not isinstance(result.get("title"), str):
+            raise BadInput(f"{self._url}: a result has no title")
+        abstract, named, place = (text_of(result.get(name)) for name in ("abstract", "id", "url"))
+        return Found(result["title"], abstract, named, place, number_of(result.get("score")))
+
+
+@engine(NAME, "An address that answers {query, n} with {results}; see tasks/search/engines/url.py.", live=True)
+def url(kit: EngineKit) -> UrlEngine:
+    """One request a query."""
+    return UrlEngine(kit)

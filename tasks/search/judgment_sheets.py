@@ -1,0 +1,89 @@
+"""Sheets on which people judge the same papers as a model: written blind, read back strictly.
+
+What belongs here: CSV files. What does not: agreement (`judge_agreement`).
+"""
+
+import csv
+import random
+from itertools import zip_longest
+from pathlib import Path
+from typing import NamedTuple
+
+from schemas.errors import BadInput
+from schemas.search import LEVELS
+from tasks.search.queries import read_queries
+from tasks.store.dataset import Dataset
+
+COLUMNS = ("query_key", "doc_key", "query", "title", "abstract", "label", "note")
+"""`label` is to be filled with 0 to 5; `note` is for people."""
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+class PaperOf(NamedTuple):
+    """A paper of a query."""
+
+    query_key: str
+    doc_key: str
+
+
+def write_judgment_sheet(judgments: Dataset, queries: Dataset, path: Path, *, papers: int = 100, seed: int = 42) -> int:
+    """Writes a CSV for people: papers drawn evenly from all levels that the judge gave, which the sheet does not show.
+
+    Args:
+        judgments: Dataset of stage `judge`.
+        queries: Dataset of stage `search_queries`.
+        path: File to write.
+        papers: How many papers, >= 1; fewer where fewer have a judgment.
+        seed: Of the drawing and of the order.
+
+    Returns:
+        Number of papers written.
+    """
+    texts = {query.query_key: query.text for query in read_queries(queries)}
+    columns = ["query_key", "doc_key", "title", "abstract", "attempt", "score"]
+    rows = judgments.table(columns=columns).sort_by([("query_key", "ascending"), ("doc_key", "ascending")]).to_pylist()
+    drawing = random.Random(seed)  # noqa: S311
+    levels = [[row for row in rows if row["attempt"] == 0 and row["score"] == level] for level in range(LEVELS)]
+    for of_level in levels:
+        drawing.shuffle(of_level)
+    drawn = [row for turn in zip_longest(*levels) for row in turn if row][:papers]
+    drawing.shuffle(drawn)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        sheet = csv.writer(file)
+        sheet.writerow(COLUMNS)
+        for row in drawn:
+            shown = (texts[row["query_key"]], row["title"], row["abstract"] or "")
+            sheet.writerow([row["query_key"], row["doc_key"], *map(_harmless, shown), "", ""])
+    return len(drawn)
+
+
+def read_labels(path: Path) -> dict[PaperOf, int]:
+    """The labels of a sheet; rows without one are skipped.
+
+    Raises:
+        BadInput: It cannot be read, lacks a column, or has a label that is no whole number from 0 to 5, or two labels
+            for one paper.
+    """
+    labels: dict[PaperOf, int] = {}
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            sheet = csv.DictReader(file)
+            if missing := [name for name in ("query_key", "doc_key", "label") if name not in (sheet.fieldnames or ())]:
+                raise BadInput(f"{path}: no column {', '.join(missing)}; fill in a sheet that this project wrote")
+            for row in sheet:
+                if not (told := (row["label"] or "").strip()):
+                    continue
+                paper = PaperOf((row["query_key"] or "").strip(), (row["doc_key"] or "").strip())
+                if told not in map(str, range(LEVELS)):
+                    raise BadInput(f"{path}, line {sheet.line_num}: label {told!r}; write a whole number from 0 to 5")
+                if labels.setdefault(paper, int(told)) != int(told):
+                    raise BadInput(f"{path}, line {sheet.line_num}: {paper.doc_key} has two labels for one query")
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise BadInput(f"{path}: no readable sheet ({error})") from error
+    return labels
+
+
+def _harmless(text: str) -> str:
+    """A foreign text that no spreadsheet takes for a formula."""
+    return f"'{text}" if text.startswith(_FORMULA) else text

@@ -1,0 +1,160 @@
+"""The composition of the real stages: order, inputs, names of runs, and which setting touches which stage."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flows.pipeline.plans.corpus import plan_corpus
+from flows.pipeline.plans.plan import Engine, Step, plan_index, plan_runs, run_tag
+from schemas.errors import ReleaseError, UsageError
+from schemas.identifiers import STAGE_NAMES, Digest, Key
+from schemas.llm import ModelName
+from schemas.manifest import Ref
+from schemas.release import ReleaseDataset, SourceFile
+from schemas.settings import CorpusSettings, EncoderSettings, IndexSettings, RunSettings
+from tasks.store.store import Request
+
+MODEL = ModelName(provider="host", model="lab/Model-1")
+
+
+def a_release(*datasets: str) -> dict[str, ReleaseDataset]:
+    file = SourceFile(name="part.gz", size=1, sha256="0")
+    return {
+        name: ReleaseDataset(release="2026-01-06", dataset=name, directory=Path("x"), files=(file,))
+        for name in datasets
+    }
+
+
+WITH_TEXTS = a_release("papers", "abstracts", "citations", "s2orc_v2")
+WITHOUT_TEXTS = a_release("papers", "abstracts", "citations")
+MINILM = EncoderSettings(model="all-MiniLM-L6-v2")
+
+
+def keys_of(steps: list[Step]) -> dict[str, Key]:
+    """The key of every step, as if each dataset's content were its key."""
+    refs: dict[str, Ref] = {}
+    for step in steps:
+        inputs = {n: refs[source] if isinstance(source, str) else source for n, source in step.inputs.items()}
+        key = Request(step.stage, step.settings, inputs).key
+        refs[step.slot] = Ref(stage=step.stage.name, key=key, digest=Digest(key))
+    return {slot: ref.key for slot, ref in refs.items()}
+
+
+def whole_plan(
+    corpus: CorpusSettings = CorpusSettings(), index: IndexSettings = IndexSettings(), runs: RunSettings | None = None
+) -> list[Step]:
+    runs = runs or RunSettings(baselines=("title",), retrievers=("bm25", "hybrid"))
+    encoders = {"bm25": None, "dense": index.encoder, "hybrid": index.encoder}
+    kind = None if index.ann == "flat" else index.ann
+    engines = [Engine(name, runs.field, encoders[name], kind if encoders[name] else None) for name in runs.retrievers]
+    return [
+        *plan_corpus(corpus, WITH_TEXTS, lambda: MODEL),
+        *plan_index(index),
+        *plan_runs(runs, engines, lambda: MODEL),
+    ]
+
+
+fields = st.sampled_from(["title", "abstract", "text"])
+
+
+@given(
+    st.builds(
+        CorpusSettings,
+        corpus=st.sampled_from(["full_text", "abstract"]),
+        limit_documents=st.none() | st.integers(1, 100),
+    ),
+    st.builds(
+        IndexSettings,
+        bm25_fields=st.just(("abstract",)) | st.tuples(fields, st.just("abstract")),
+        dense_fields=st.just(("abstract",)),
+        ann=st.sampled_from(["flat", "hnsw"]),
+    ),
+)
+def test_every_input_is_made_before_it_is_needed_and_stages_are_in_the_order_of_data(corpus, index):
+    made: set[str] = set()
+    places: list[int] = []
+    for step in whole_plan(corpus, index):
+        assert {source for source in step.inputs.values() if isinstance(source, str)} <= made
+        made.add(step.slot)
+        places.append(STAGE_NAMES.index(step.stage.name))
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize(
+    ("changed", "touched"),
+    [
+        ({"runs": RunSettings(baselines=("title",), retrievers=("bm25", "hybrid"), cutoff=10)}, {"run", "scores"}),
+        ({"runs": RunSettings(baselines=("title",), retrievers=("bm25", "hybrid"), seed=1)}, {"run", "scores"}),
+        ({"index": IndexSettings(encoder=MINILM)}, {"embeddings", "run", "scores"}),
+        ({"corpus": CorpusSettings(year_only_survey="jan1")}, {"topics", "statistics", "run", "scores"}),
+    ],
+)
+def test_a_setting_touches_the_stages_that_it_can_change(changed, touched):
+    before = {(step.stage.name, key) for step, key in zip(whole_plan(), keys_of(whole_plan()).values(), strict=True)}
+    steps = whole_plan(**changed)
+    after = {(step.stage.name, key) for step, key in zip(steps, keys_of(steps).values(), strict=True)}
+
+    assert {stage for stage, _ in after - before} == touched
+
+
+def test_another_baseline_leaves_the_runs_there_are():
+    both = RunSettings(baselines=("title", "feedback"), retrievers=("hybrid",))
+    one = keys_of(whole_plan(runs=RunSettings(baselines=("title",), retrievers=("hybrid",))))
+
+    assert one.items() <= keys_of(whole_plan(runs=both)).items()
+
+
+def test_full_texts_are_optional_where_the_corpus_does_not_need_them():
+    slots = [step.slot for step in plan_corpus(CorpusSettings(corpus="abstract"), WITHOUT_TEXTS, no_model)]
+
+    assert "full_texts" not in slots
+    with pytest.raises(ReleaseError, match="--corpus abstract"):
+        plan_corpus(CorpusSettings(), WITHOUT_TEXTS, no_model)
+
+
+def test_mind_maps_are_read_off_the_releases_figures_or_a_web_server():
+    read = CorpusSettings(mindmaps="figures", survey_selector="model")
+    found = a_release("figures")["figures"]
+    steps = {step.slot: step for step in plan_corpus(read, WITH_TEXTS | {"figures": found}, lambda: MODEL)}
+    assert steps["figures"].inputs == {"topics": "topics", "files": found}
+    assert steps["mindmaps"].settings.model_dump()["model"] == steps["surveys"].settings.model_dump()["model"]
+    assert "mindmaps" in steps["statistics"].inputs
+    with pytest.raises(ReleaseError, match="--figure-list-url"):
+        plan_corpus(read, WITH_TEXTS, lambda: MODEL)
+    urls = {"figure_list_url": "http://h/{corpus_id}", "figure_picture_url": "http://h/{corpus_id}/{picture}"}
+    fetched = plan_corpus(read.model_copy(update=urls), WITH_TEXTS, lambda: MODEL)
+    assert {step.slot: set(step.inputs) for step in fetched}["figures"] == {"topics"}
+
+
+def no_model():
+    raise AssertionError("no stage asks a model")
+
+
+@pytest.mark.parametrize(
+    ("engine", "settings", "tag"),
+    [
+        (Engine("bm25", "abstract"), RunSettings(), "title.bm25.abstract"),
+        (Engine("bm25", "text"), RunSettings(cutoff=10), "title.bm25.text@10"),
+        (Engine("dense", "abstract", EncoderSettings()), RunSettings(), "title.dense.abstract"),
+        (Engine("dense", "abstract", MINILM), RunSettings(), "title.dense.abstract+minilm"),
+        (
+            Engine("hybrid", "title", EncoderSettings(model="a/My_Model.v2"), "ivf"),
+            RunSettings(cutoff=5),
+            "title.hybrid.title@5+my-model-v2+ivf",
+        ),
+        (Engine("bm25", "abstract"), RunSettings(limit_topics=3), "title.bm25.abstract-first3"),
+    ],
+)
+def test_a_tag_says_what_differs_from_what_it_promises(engine, settings, tag):
+    assert run_tag("title", engine, settings) == tag
+
+
+def test_an_unknown_baseline_is_refused_before_anything_runs():
+    with pytest.raises(UsageError, match=r"no baseline is named 'nope'; there are: .*title"):
+        whole_plan(runs=RunSettings(baselines=("nope",)))
+
+
+def test_a_run_names_the_model_that_it_asked():
+    assert run_tag("decomposer", Engine("bm25", "abstract"), RunSettings(), MODEL) == "decomposer.bm25.abstract+model-1"

@@ -1,0 +1,68 @@
+"""Which trees are made of what, under which names."""
+
+import pytest
+
+from flows.pipeline.plans.organization import OrganizationPlan
+from flows.pipeline.plans.plan import Engine
+from schemas.errors import UsageError
+from schemas.llm import ModelName
+from schemas.settings import EncoderSettings, OrganizationSettings
+
+MINILM = EncoderSettings(model="all-MiniLM-L6-v2")
+MODEL = ModelName(provider="host", model="model-1")
+STORM = "storm.oracle.bm25.abstract+model-1"
+
+
+def no_model() -> ModelName:
+    raise UsageError("no language model is set up")
+
+
+def whole(settings: OrganizationSettings, encoder: EncoderSettings | None = MINILM, ask=lambda: MODEL):
+    return OrganizationPlan(settings, encoder, lambda: Engine("bm25", "abstract"), ask).steps()
+
+
+def test_every_tree_is_made_of_what_it_needs_and_scored_after_it() -> None:
+    runs = ("storm.dense.abstract+model-1", "title.bm25.abstract")
+    builders = ("clustering", "single", "few_shot", "storm")
+    steps = {step.slot: step for step in whole(OrganizationSettings(builders=builders, runs=runs))}
+    trees = [slot.removeprefix("trees/") for slot in steps if slot.startswith("trees/")]
+    assert trees == [
+        "clustering.oracle.abstract+minilm",
+        "clustering.storm.dense.abstract+model-1+minilm",
+        "clustering.title.bm25.abstract+minilm",
+        "single",
+        "few_shot+model-1",
+        STORM,
+        "storm.dense.abstract+model-1",
+    ]
+    made: set[str] = {"topics", "documents", "surveys", "mindmaps", "bm25/abstract", "embeddings/abstract"}
+    made |= {f"run/{tag}" for tag in runs}
+    for step in steps.values():
+        assert set(step.inputs.values()) <= made, step.slot
+        made.add(step.slot)
+    assert steps[f"trees/{STORM}"].inputs["run"] == f"outlines/{STORM}"
+    assert steps[f"outlines/{STORM}"].settings.references == "oracle"
+    assert {slot.removeprefix("tree_scores/") for slot in steps if slot.startswith("tree_scores/")} == set(trees)
+
+
+def test_without_oracle_only_runs_are_organized() -> None:
+    steps = whole(OrganizationSettings(builders=("clustering", "storm"), oracle=False, runs=("title.bm25.abstract",)))
+    assert [step.slot for step in steps] == [
+        "trees/clustering.title.bm25.abstract+minilm",
+        "tree_scores/clustering.title.bm25.abstract+minilm",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("builder", "encoder", "told"),
+    [
+        ("nope", MINILM, "no builder is named 'nope'"),
+        ("clustering", None, "arena index --field abstract"),
+        ("few_shot", MINILM, "no language model"),
+    ],
+)
+def test_what_cannot_be_built_is_refused_before_anything_runs(
+    builder: str, encoder: EncoderSettings | None, told: str
+) -> None:
+    with pytest.raises(UsageError, match=told):
+        whole(OrganizationSettings(builders=(builder,)), encoder, no_model)

@@ -1,0 +1,90 @@
+"""A small collection with real engines: BM25 over an index built here, FAISS over vectors made without a model."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from schemas.settings import EncoderSettings, Resources
+from schemas.topic import Topic
+from tasks.index.analysis import analyze
+from tasks.index.bm25 import Bm25Index, Bm25Settings, bm25
+from tasks.index.dense import DenseIndex, load_faiss
+from tasks.ranking.baseline import Kit
+from tasks.retrieval.bm25 import Bm25Retriever
+from tasks.retrieval.dense import DenseRetriever
+from tasks.retrieval.desk import ResearchDesk
+from tasks.retrieval.documents import DocumentReader, load_catalogue
+from tasks.retrieval.hybrid import HybridRetriever
+from tasks.retrieval.retriever import Allowed, Retriever
+from tasks.store.store import Request, Store
+from tests.demo.standin.asking import ScriptedModel, asker_of, door_to
+from tests.llm.scripted_server import ScriptedServer
+from tests.ranking.conftest import publish_documents, publish_surveys
+
+RETRIEVERS = ("bm25", "dense", "hybrid")
+
+Texts = Mapping[int, tuple[str, str | None]]
+
+
+class WordMeans:
+    """An encoder without a model: a text is the mean of fixed random vectors of its words."""
+
+    dimensions = 16
+    settings = EncoderSettings(model="word-means")
+
+    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        means = np.stack([np.mean([self._word(word) for word in analyze(text) or [""]], axis=0) for text in texts])
+        return (means / np.linalg.norm(means, axis=1, keepdims=True)).astype(np.float32)
+
+    def _word(self, word: str) -> NDArray[np.float64]:
+        seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:4], "big")
+        return np.random.default_rng(seed).standard_normal(self.dimensions)
+
+
+class Shelf:
+    """Documents (title, abstract) by id with every engine over title and abstract.
+
+    Those in `late` are published on 2020-01-01, the others a year before.
+    """
+
+    def __init__(self, folder: Path, texts: Texts, late: Iterable[int] = (), surveys: Iterable[int] = ()) -> None:
+        store = Store(folder)
+        documents = publish_documents(store, dict(texts), late=late)
+        request = Request(bm25, Bm25Settings(field="title_abstract"), {"documents": documents})
+        index = store.open(store.build(request, Resources(workers=1)).ref)
+        self.catalogue = load_catalogue(store.open(documents), store.open(publish_surveys(store, surveys)))
+        self.reader = DocumentReader(store.open(documents))
+        lexical, dense = Bm25Retriever(Bm25Index(index)), _open_dense(texts)
+        self.engines: dict[str, Retriever] = {
+            "bm25": lexical,
+            "dense": dense,
+            "hybrid": HybridRetriever([lexical, dense]),
+        }
+
+    def desk(self, topic: Topic, retriever: str, kind: type[ResearchDesk] = ResearchDesk) -> ResearchDesk:
+        engines = self.engines if retriever == "hybrid" else {retriever: self.engines[retriever]}
+        return kind(topic, engines, retriever, Allowed.of(self.catalogue, topic), self.reader)
+
+
+def _open_dense(texts: Texts) -> DenseRetriever:
+    encoder = WordMeans()
+    index = load_faiss().IndexFlatIP(encoder.dimensions)
+    index.add(encoder.encode_queries([" ".join(filter(None, parts)) for parts in texts.values()]))
+    return DenseRetriever(DenseIndex(index, np.array(list(texts), np.int64)), encoder)  # pyright: ignore
+
+
+@pytest.fixture
+def model(server: ScriptedServer) -> ScriptedModel:
+    """Plays the language model that `kit` asks."""
+    return ScriptedModel(server)
+
+
+@pytest.fixture
+def kit(server: ScriptedServer) -> Iterator[Callable[..., Kit]]:
+    """Kits whose asker asks the scripted model."""
+    with door_to(server.url) as door:
+        yield lambda desk, cutoff=20: Kit(desk, cutoff, seed=0, asker=asker_of(door))
