@@ -1,7 +1,4 @@
-"""The command line `arena`: the commands' names, the options that all have, and how a failure is told.
-
-What belongs here: putting the commands together, exit codes. What does not: any command (`commands`).
-"""
+"""The command line `arena`: the commands' names, the options that all have, and how a failure is told."""
 
 import logging
 import sys

@@ -1,7 +1,4 @@
-"""Every error that this project raises on purpose: few named types, each with a message that says what to do.
-
-What belongs here: exception classes. What does not: messages (they stand where the error is found).
-"""
+"""Every error that this project raises on purpose: few named types, each with a message that says what to do."""
 
 
 class ArenaError(Exception):

@@ -1,8 +1,4 @@
-"""How releases are fetched from Semantic Scholar, and what is recorded beside the files.
-
-What belongs here: settings of the client and of downloads, records on disk. What does not: keys, doing it
-(`tasks/release`), judging what came (`schemas/gate.py`).
-"""
+"""How releases are fetched from Semantic Scholar, and what is recorded beside the files."""
 
 from pathlib import Path
 from typing import Literal

@@ -1,8 +1,4 @@
-"""What a release looks like, and whether it looks like the ones before it.
-
-What belongs here: settings of the gate, records of profiles and verdicts. What does not: reading files
-(`tasks/release/profile.py`), judging (`tasks/release/gate.py`).
-"""
+"""What a release looks like, and whether it looks like the ones before it."""
 
 from typing import Literal
 

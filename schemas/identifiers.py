@@ -1,7 +1,4 @@
-"""Names of things: the id types that keep a paper from being passed where a stage is meant.
-
-What belongs here: NewTypes and the literal sets of names. What does not: records, behaviour.
-"""
+"""Names of things: the id types that keep a paper from being passed where a stage is meant."""
 
 from typing import Literal, NewType, get_args
 

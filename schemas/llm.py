@@ -1,8 +1,4 @@
-"""A question to a language model, what came back, and the settings of the one door to models.
-
-What belongs here: requests, replies, usage, prices, caps, settings. What does not: how a call is made (`tasks.llm`),
-secrets (an API key is handed to the door beside its settings, so that settings may be shown and stored).
-"""
+"""A question to a language model, what came back, and the settings of the one door to models."""
 
 import hashlib
 import re

@@ -1,7 +1,4 @@
-"""What is written beside a dataset and beside an edition, so that any number can be walked back to release files.
-
-What belongs here: records of the store. What does not: reading and writing them (`tasks/store`).
-"""
+"""What is written beside a dataset and beside an edition, so that any number can be walked back to release files."""
 
 import hashlib
 import json

@@ -1,8 +1,5 @@
 """Mind-maps as ordered labelled trees: the one canonical form, and every way into it.
 
-What belongs here: the tree type, the loading rules, labels and counts. What does not: distances
-(`tasks.metrics.trees`), reading maps off figures (`tasks.corpus`), drawing them (`tasks.reports`).
-
 Everything is iterative: a map nested 10,000 levels deep is loaded and walked like any other.
 """
 

@@ -1,7 +1,4 @@
-"""An outline in Markdown as a mind-map.
-
-What belongs here: the reading of headings and bullets. What does not: who writes the outline (`tasks/organization/builders`).
-"""
+"""An outline in Markdown as a mind-map."""
 
 import re
 

@@ -1,8 +1,4 @@
-"""Questions over papers: the annotated example, what a system sees of it, paper metadata, findings about either.
-
-What belongs here: the records of AirQA's two published forms and the rules that one record keeps by itself (V1 to V4,
-V6, shape of V7). What does not: rules that need the evaluators or the paper index (tasks/paperqa/checks).
-"""
+"""Questions over papers: the annotated example, what a system sees of it, paper metadata, findings about either."""
 
 import re
 import uuid as uuids

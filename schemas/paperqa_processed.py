@@ -1,8 +1,4 @@
-"""What extraction got out of one paper's PDF, in both published nestings.
-
-What belongs here: the record and its leniency. What does not: extracting (`tasks/paperqa/pdf`), tables of it
-(`tasks/paperqa/store`).
-"""
+"""What extraction got out of one paper's PDF, in both published nestings."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any

@@ -1,7 +1,4 @@
-"""How things that come as one file each are found: by a decorator in the file, and by entry points of other packages.
-
-What belongs here: `Registry`. What does not: what is registered (tables, baselines, builders, measures, exporters ...).
-"""
+"""Registries of plug-ins: found by a decorator in a file of a room, or by an entry point of another package."""
 
 import importlib
 import pkgutil

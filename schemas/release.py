@@ -1,7 +1,4 @@
-"""A release as it lies on disk: datasets, files, and the digest that identifies their content.
-
-What belongs here: records. What does not: reading or hashing files (`tasks/release`).
-"""
+"""A release as it lies on disk: datasets, files, and the digest that identifies their content."""
 
 import hashlib
 from pathlib import Path

@@ -1,7 +1,4 @@
-"""Queries of a search benchmark, what an engine returns for one, and when two results are the same paper.
-
-What belongs here: records, scales and names. What does not: reading files of queries, engines, judging (`tasks`).
-"""
+"""Queries of a search benchmark, what an engine returns for one, and when two results are the same paper."""
 
 import hashlib
 import re

@@ -1,8 +1,4 @@
-"""What a maintainer can choose: frozen settings, validated before anything runs, shown as forms and as `--help`.
-
-What belongs here: choices that change results (they enter a stage's key) and `Resources`, which never do.
-What does not: secrets, paths of a particular machine.
-"""
+"""What a maintainer can choose: frozen settings, validated before anything runs, shown as forms and as `--help`."""
 
 from typing import Annotated, Literal
 

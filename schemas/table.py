@@ -1,7 +1,4 @@
-"""How a Parquet table is declared, once: the pyarrow schema, the validation and the documentation derive from it.
-
-What belongs here: `Column`, `Table`, the registry. What does not: any particular table (`schemas/tables/`).
-"""
+"""How a Parquet table is declared, once: the pyarrow schema, the validation and the documentation derive from it."""
 
 from dataclasses import dataclass
 from functools import cached_property

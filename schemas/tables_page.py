@@ -1,7 +1,4 @@
-"""The page that documents every table, made from the declarations: `python -m schemas.tables_page > infra/TABLES.md`.
-
-What belongs here: Markdown of declared tables. What does not: the declarations.
-"""
+"""The page that documents every table: `python -m schemas.tables_page > infra/TABLES.md`."""
 
 import sys
 

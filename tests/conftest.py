@@ -13,6 +13,7 @@ from schemas.llm import LlmAccess, LlmSettings
 from tasks.demo.standin.server import StandIn, StandInSettings
 from tasks.llm.asker import open_door
 from tasks.llm.blocking import BlockingDoor
+from tasks.store.store import Store
 from tests.llm.scripted_server import ScriptedServer
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -43,6 +44,12 @@ def stand_in_door(stand_in: LlmAccess) -> Iterator[BlockingDoor]:
     """The door to it."""
     with open_door(stand_in, stand_in.settings.model_name) as door:
         yield door
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """An empty store."""
+    return Store(tmp_path / "root")
 
 
 @pytest.fixture

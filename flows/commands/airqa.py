@@ -1,7 +1,4 @@
-"""`arena airqa`: questions over papers.
-
-What belongs here: options and printing. What does not: the walk (`plan_paperqa`), rules about questions (`tasks`).
-"""
+"""`arena airqa`: questions over papers."""
 
 import shutil
 from collections import Counter

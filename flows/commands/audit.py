@@ -1,7 +1,4 @@
-"""Commands that draw samples for people to check, and score what they answered.
-
-What belongs here: options and printing. What does not: sheets (`tasks/audit`).
-"""
+"""Commands that draw samples for people to check, and score what they answered."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,4 @@
-"""Commands that execute stages: build, index, run discovery and selection, report.
-
-What belongs here: options, and what is printed at the end. What does not: which stages run (`plan`), how (`pipeline`).
-"""
+"""Commands that execute stages: build, index, run discovery and selection, report."""
 
 import shutil
 from collections.abc import Sequence

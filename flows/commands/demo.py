@@ -1,7 +1,4 @@
-"""`arena demo`: the whole pipeline on a synthetic release, run by Prefect flows.
-
-What belongs here: the choices of the demonstration. What does not: flows, the generator (`tasks/demo/release`).
-"""
+"""`arena demo`: the whole pipeline on a synthetic release, run by Prefect flows."""
 
 import os
 import time

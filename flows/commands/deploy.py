@@ -1,7 +1,4 @@
-"""Commands that set up Prefect: deploy on a server there is, ui for everything on this machine.
-
-What belongs here: options and printing. What does not: what is set up (`deploy`, `ui`).
-"""
+"""Commands that set up Prefect: deploy on a server there is, ui for everything on this machine."""
 
 import os
 from collections.abc import Sequence
@@ -32,12 +29,9 @@ def deploy(*, settings: Annotated[DeploySettings | None, FLAT] = None, json: boo
     if not os.environ.get("PREFECT_API_URL"):
         raise UsageError("on which server? set PREFECT_API_URL; for one on this machine: arena ui")
     with prefect_api(Path()):
-        from prefect.client.orchestration import get_client
+        from flows.server.deploy import deploy_to_server
 
-        from flows.server.deploy import deploy as set_up
-
-        with get_client(sync_client=True) as client:
-            changes = set_up(client, settings)
+        changes = deploy_to_server(settings)
     _show(changes, json)
 
 
@@ -53,7 +47,7 @@ def ui(
         folder: Where release, store and the server's files go.
         papers: Size of the release.
     """
-    from flows.server.local import serve_ui
+    from flows.commands.ui import serve_ui
 
     serve_ui(folder, port, papers)
 

@@ -1,7 +1,4 @@
-"""Commands on editions and on the store they live in: list, show, diff, fresh, verify, publish, gc.
-
-What belongs here: looking and deleting. What does not: building (`build`).
-"""
+"""Commands on editions and on the store they live in: list, show, diff, fresh, verify, publish, gc."""
 
 from datetime import date
 

@@ -1,7 +1,4 @@
-"""`arena judge`: search engines on researchers' queries, judged by a model.
-
-What belongs here: options and printing. What does not: the walk (`search_papers`).
-"""
+"""`arena judge`: search engines on researchers' queries, judged by a model."""
 
 import shutil
 from pathlib import Path

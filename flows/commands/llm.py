@@ -1,7 +1,4 @@
-"""Commands about language models.
-
-What belongs here: options and printing. What does not: asking models (`tasks/llm`), the stand-in (`tasks/demo/standin`).
-"""
+"""Commands about language models."""
 
 import sys
 from collections.abc import Generator

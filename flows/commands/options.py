@@ -1,7 +1,4 @@
-"""What commands share: options that several have, and what is opened by them.
-
-What belongs here: settings as options, the store, the pipeline of an edition. What does not: any command (`commands`).
-"""
+"""What commands share: options that several have, and what is opened by them."""
 
 from collections.abc import Generator
 from contextlib import contextmanager

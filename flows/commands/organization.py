@@ -1,7 +1,4 @@
-"""Commands on mind-maps: building and scoring trees of an edition, scoring trees and headings in files.
-
-What belongs here: options and printing. What does not: the walk (`pipeline`), measures (`tasks`).
-"""
+"""Commands on mind-maps: building and scoring trees of an edition, scoring trees and headings in files."""
 
 from pathlib import Path
 from typing import Annotated

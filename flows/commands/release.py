@@ -1,7 +1,4 @@
-"""Commands that bring releases to this machine and look at them.
-
-What belongs here: listing, fetching and checking. What does not: how it is done (`tasks/release`).
-"""
+"""Commands that bring releases to this machine and look at them."""
 
 from pathlib import Path
 from typing import Annotated

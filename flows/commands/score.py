@@ -1,7 +1,4 @@
-"""Commands that score files: rankings against relevance judgments, a survey selector against labels.
-
-What belongs here: options and printing. What does not: measures and reading files (`tasks`).
-"""
+"""Commands that score files: rankings against relevance judgments, a survey selector against labels."""
 
 from pathlib import Path
 

@@ -1,7 +1,4 @@
-"""`arena search`: a question to one of an edition's retrievers, answered for a person.
-
-What belongs here: options and printing. What does not: retrieval (`tasks/retrieval`).
-"""
+"""`arena search`: a question to one of an edition's retrievers, answered for a person."""
 
 from dataclasses import replace
 from datetime import date, timedelta

@@ -1,7 +1,4 @@
-"""Commands of the person who keeps editions going: what is there, and running a stage again.
-
-What belongs here: options and printing. What does not: looking (`status`), the walk (`rerun`).
-"""
+"""Commands of the person who keeps editions going: what is there, and running a stage again."""
 
 from typing import Annotated
 

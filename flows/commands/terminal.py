@@ -1,7 +1,4 @@
-"""What a person sees on the terminal: stages as they end, progress of the one that runs, tables.
-
-What belongs here: drawing with rich. What does not: choosing what is shown (`tables`), executing (`pipeline`).
-"""
+"""What a person sees on the terminal: stages as they end, progress of the one that runs, tables."""
 
 import json
 import time

@@ -1,7 +1,4 @@
-"""What a person sees while files are fetched: a bar of bytes, or a line now and then where there is no terminal.
-
-What belongs here: drawing. What does not: fetching (`tasks/release`).
-"""
+"""What a person sees while files are fetched: a bar of bytes, or a line now and then where there is no terminal."""
 
 import threading
 import time

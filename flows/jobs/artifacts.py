@@ -1,7 +1,4 @@
-"""What a flow run leaves in the Prefect UI: counts, scores, lineage, where the report is.
-
-What belongs here: making artifacts. What does not: choosing what is in them (`tables`).
-"""
+"""What a flow run leaves in the Prefect UI: counts, scores, lineage, where the report is."""
 
 import re
 

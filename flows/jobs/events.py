@@ -1,7 +1,4 @@
-"""What flows tell the Prefect server besides states: a release is there, an edition was published, a stage failed.
-
-What belongs here: the events' names and what they carry. What does not: what happens then (`deploy`, automations).
-"""
+"""What flows tell the Prefect server besides states: a release is there, an edition was published, a stage failed."""
 
 from prefect.events import emit_event
 

@@ -1,8 +1,4 @@
-"""Limits that hold across machines: how many stages may ask a language model at the same time.
-
-What belongs here: taking a place, and giving it back. What does not: how many places there are (`catalogue`), rates
-within a process (`tasks/llm`).
-"""
+"""Limits that hold across machines: how many stages may ask a language model at the same time."""
 
 from collections.abc import Generator
 from contextlib import contextmanager

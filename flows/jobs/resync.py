@@ -1,7 +1,4 @@
-"""The flow that reads a release whole and says where an edition that was made by diffs has drifted from it.
-
-What belongs here: the order. What does not: comparing (`changes`), fetching and judging (`tasks/release`).
-"""
+"""The flow that reads a release whole and says where an edition that was made by diffs has drifted from it."""
 
 from typing import Any
 

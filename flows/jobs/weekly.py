@@ -1,8 +1,4 @@
-"""The flow of every week: a new release is fetched, judged, built, run on and published; no new one is no failure.
-
-What belongs here: the order, and how each week can end. What does not: fetching and judging (`tasks/release`), stages
-(`plan`), the walk (`pipeline`).
-"""
+"""The flow of every week: a new release is fetched, judged, built, run on and published; no new one is no failure."""
 
 from typing import Any, Literal, NamedTuple
 

@@ -1,7 +1,4 @@
-"""What a person is shown of the change from one edition to another, and of a slice of young surveys, as rows.
-
-What belongs here: choosing what is shown. What does not: comparing (`tasks/reports/edition_changes`), drawing.
-"""
+"""What a person is shown of the change from one edition to another, and of a slice of young surveys, as rows."""
 
 from datetime import date
 from typing import NamedTuple

@@ -1,8 +1,4 @@
-"""What runs would ask language models, and what that would cost, before anything is asked.
-
-What belongs here: estimates of planned steps. What does not: caps (`tasks/llm/budget`), costs of what was run
-(`tasks/llm/usage`).
-"""
+"""What runs would ask language models, and what that would cost, before anything is asked."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple

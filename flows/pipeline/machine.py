@@ -1,7 +1,4 @@
-"""Where a run finds its folders, and what it may use of the machine.
-
-What belongs here: the only reading of the environment for folders. What does not: anything that changes a result.
-"""
+"""Where a run finds its folders, and what it may use of the machine."""
 
 import os
 from pathlib import Path

@@ -1,8 +1,4 @@
-"""How this machine reaches a language model.
-
-What belongs here: the only reading of the environment for endpoints and keys. What does not: calls (`tasks.llm`), which
-model makes a result (a setting of the run).
-"""
+"""How this machine reaches a language model."""
 
 import os
 from pathlib import Path

@@ -1,9 +1,4 @@
-"""Shards on other machines: a Ray cluster as a runner of shards.
-
-What belongs here: carrying jobs to Ray and what comes of them back. What does not: which shards there are
-(`tasks.store.workspace`), choosing a runner (`runner`), stages that ask language models: these wait for replies in
-threads of one process and gain nothing from more machines.
-"""
+"""Shards on other machines: a Ray cluster as a runner of shards."""
 
 import logging
 import os

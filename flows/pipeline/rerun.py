@@ -1,8 +1,4 @@
-"""Builds one stage of an edition again, and then what depends on bytes that changed.
-
-What belongs here: the walk, the same with and without a server. What does not: executing (`pipeline`), printing
-(`commands.status`).
-"""
+"""Builds one stage of an edition again, and then what depends on bytes that changed."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Literal

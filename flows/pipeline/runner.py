@@ -1,7 +1,4 @@
-"""Where this machine's stages run their shards.
-
-What belongs here: the choice. What does not: the runners (`tasks.store.shard_runner`, `fan_out`).
-"""
+"""Where this machine's stages run their shards."""
 
 from flows.pipeline.ray_runner import RayShards
 from schemas.settings import Resources

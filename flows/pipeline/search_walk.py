@@ -1,8 +1,4 @@
-"""Walks the search benchmark: engines answer, judges judge, engines are scored.
-
-What belongs here: the walk, the same with and without a server, and the estimate. What does not: which steps there are
-(`plan_search`), printing (`commands.judge`).
-"""
+"""Walks the search benchmark: engines answer, judges judge, engines are scored."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,4 @@
-"""How this machine speaks to search services on the web.
-
-What belongs here: the only reading of the environment for them. What does not: asking them (`tasks.search.engines`).
-"""
+"""How this machine speaks to search services on the web."""
 
 import os
 

@@ -1,7 +1,6 @@
 """Where each stage is: from its name in a manifest or a recipe back to what executes it.
 
-What belongs here: the mapping. What does not: which stages make an edition (`plan`). Modules are imported when a stage
-is asked for, since some need an optional package.
+Modules are imported when a stage is asked for, because some need an optional package.
 """
 
 from importlib import import_module

@@ -1,7 +1,4 @@
-"""What the stages of an edition are like, and which of them would run.
-
-What belongs here: looking at the store. What does not: printing (`commands.status`), running (`rerun`).
-"""
+"""What the stages of an edition are like, and which of them would run."""
 
 import fcntl
 from collections.abc import Mapping

@@ -1,8 +1,4 @@
-"""What a person is shown of an edition, as rows: counts, scores, lineage.
-
-What belongs here: choosing and rounding what is shown. What does not: drawing it (`terminal`, `artifacts`), the report
-(`tasks/reports`).
-"""
+"""What a person is shown of an edition, as rows: counts, scores, lineage."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal

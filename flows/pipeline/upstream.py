@@ -1,7 +1,4 @@
-"""How a command reaches Semantic Scholar: the key, and the folder through which processes agree on when to call.
-
-What belongs here: the only reading of the environment for the key. What does not: calls (`tasks/release/client.py`).
-"""
+"""How a command reaches Semantic Scholar: the key, and the folder through which processes agree on when to call."""
 
 import logging
 import os

@@ -1,8 +1,4 @@
-"""Executes plans for one edition: with which executor, what is forced, where it ends, what is recorded.
-
-What belongs here: the walk from step to step, the same with and without a server. What does not: which steps there are
-(`plan`), how one is executed (the CLI's display, or `as_task`).
-"""
+"""Executes plans for one edition: with which executor, what is forced, where it ends, what is recorded."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,8 +1,7 @@
 """Sets up a Prefect server: pools, queues, limits, deployments, automations; a second time changes nothing.
 
-What belongs here: comparing what the server has with what it should have. What does not: the jobs (`catalogue`),
-starting servers and workers (`ui`, `infra/`). The server's own password is PREFECT_SERVER_API_AUTH_STRING, that of its
-clients PREFECT_API_AUTH_STRING; Prefect reads both from the environment, and nothing that is set up here holds them.
+The server's own password is PREFECT_SERVER_API_AUTH_STRING, that of its clients PREFECT_API_AUTH_STRING. Prefect reads
+both from the environment; nothing that is set up here holds them.
 """
 
 from collections.abc import Sequence
@@ -10,7 +9,7 @@ from datetime import timedelta
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
-from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import (
     DeploymentScheduleCreate,
     GlobalConcurrencyLimitCreate,
@@ -47,6 +46,12 @@ class Change(NamedTuple):
     kind: str
     name: str
     what: Literal["created", "updated", "unchanged"]
+
+
+def deploy_to_server(settings: DeploySettings | None = None, jobs: Sequence[Job] = CATALOGUE) -> list[Change]:
+    """Runs `deploy` on the server of PREFECT_API_URL."""
+    with get_client(sync_client=True) as client:
+        return deploy(client, settings, jobs)
 
 
 def deploy(

@@ -1,7 +1,6 @@
 """The jobs that a Prefect server offers: one deployment each, as data.
 
-What belongs here: which flow, in which pool, when, how many at once. What does not: setting them up (`deploy`), how
-workers are run (`infra/`). `python -m flows.server.deployments > infra/prefect.yaml` writes them down for `prefect deploy`.
+`python -m flows.server.deployments > infra/prefect.yaml` writes them down for `prefect deploy`.
 """
 
 import sys
@@ -63,7 +62,7 @@ class Job(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field(pattern=r"^[a-z][a-z0-9-]*$")
-    entrypoint: str = Field(pattern=r"^flows(\.[a-z_]+){2}$")
+    entrypoint: str = Field(pattern=r"^flows\.jobs(\.[a-z_]+){2}$")
     pool: PoolName = "cpu"
     queue: QueueName = "default"
     schedule: Schedule | None = None
@@ -117,7 +116,7 @@ CATALOGUE: tuple[Job, ...] = (
 
 def prefect_file() -> str:
     """The catalogue as a file for `prefect deploy --prefect-file`; pools and automations need `arena deploy`."""
-    head = "# Made by `python -m flows.server.deployments > infra/prefect.yaml`; `arena deploy` sets up the same, and the rest.\n"
+    head = "# Made by `python -m flows.server.deployments > infra/prefect.yaml`; `arena deploy` sets up the rest.\n"
     deployments = [_as_yaml(job) for job in CATALOGUE]
     return head + yaml.safe_dump(
         {"name": "research-arena", "pull": [], "deployments": deployments}, sort_keys=False, width=120

@@ -1,7 +1,4 @@
-"""The Prefect API that flows of this process talk to: the configured one, or a server of our own for as long as needed.
-
-What belongs here: starting and ending that server. What does not: servers that run for days (`infra/`).
-"""
+"""The Prefect API that flows in this process use: the configured one, or a temporary local server."""
 
 import ctypes
 import os

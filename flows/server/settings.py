@@ -1,8 +1,4 @@
-"""What differs from one installation of the deployments to another.
-
-What belongs here: choices of `arena deploy`, free of Prefect so that help is quick. What does not: the setting up
-(`deploy`).
-"""
+"""What differs from one installation of the deployments to another."""
 
 from typing import Literal
 

@@ -1,7 +1,4 @@
-"""The sheet that asks whether mind-maps were read rightly off their pictures, and are mind-maps of their surveys.
-
-What belongs here: what is sampled and shown. What does not: the sheet's form (`sheet`).
-"""
+"""The sheet that asks whether mind-maps were read rightly off their pictures, and are mind-maps of their surveys."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,4 @@
-"""Which items of an edition are checked: a sample that depends on the seed and the ids alone.
-
-What belongs here: drawing the sample. What does not: what is shown of an item.
-"""
+"""Which items of an edition are checked: a sample that depends on the seed and the ids alone."""
 
 from collections.abc import Iterable
 from random import Random

@@ -1,7 +1,4 @@
-"""What a filled sheet says: shares of yes with their intervals, beside what the paper found by hand.
-
-What belongs here: counting. What does not: reading sheets (`sheet`).
-"""
+"""What a filled sheet says: shares of yes with their intervals, beside what the paper found by hand."""
 
 from typing import NamedTuple
 

@@ -1,8 +1,5 @@
 """A sheet for people to fill: one self-contained HTML page of items with yes/no boxes, and the same as CSV.
 
-What belongs here: the form of sheets and answers. What does not: what is asked about (`surveys`, `mindmaps`), counting
-(`score`).
-
 The page needs no network and no server. Its button saves the boxes as the CSV that `read_answers` takes; who prefers
 another tool fills the empty CSV instead. All text is escaped, and the page's own script is the only one that may run.
 """

@@ -1,7 +1,4 @@
-"""The sheet that asks whether accepted surveys are surveys.
-
-What belongs here: what is sampled and shown. What does not: the sheet's form (`sheet`).
-"""
+"""The sheet that asks whether accepted surveys are surveys."""
 
 import polars as pl
 

@@ -1,7 +1,4 @@
-"""The publication date that decides what a topic may see, and how much of it is known.
-
-What belongs here: reading a record's date and year, a survey's horizon. What does not: comparing dates (`topics`).
-"""
+"""The publication date that decides what a topic may see, and how much of it is known."""
 
 import calendar
 import re

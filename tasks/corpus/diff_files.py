@@ -1,8 +1,4 @@
-"""The files of diffs, as they are applied bucket by bucket: which keys go, and updates' rows sorted by bucket and key.
-
-What belongs here: reading the files of diffs into scratch files. What does not: what becomes of a bucket (`updates`),
-finding diffs (`tasks/release/diffs`), which dataset has which keys (`record_formats`).
-"""
+"""Reads the files of diffs bucket by bucket: keys to delete, and updated rows sorted by bucket and key."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress

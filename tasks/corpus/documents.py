@@ -1,7 +1,5 @@
 """Stage `documents`: which papers can be retrieved.
 
-What belongs here: the corpus rule, the limit for development. What does not: leakage (filtered when searching).
-
 Scale: bucket by bucket, some thousand papers in memory at a time; only a limit needs a look at the ids of all papers
 before.
 """

@@ -1,7 +1,4 @@
-"""DuckDB within limits: so much memory, then files in a folder of the stage's scratch.
-
-What belongs here: opening connections, taking rows out. What does not: any query.
-"""
+"""DuckDB within limits: so much memory, then files in a folder of the stage's scratch."""
 
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager

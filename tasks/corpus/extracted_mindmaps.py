@@ -1,8 +1,4 @@
-"""Stage `extracted_mindmaps`: the mind-map of every survey of which a model can read one off a figure.
-
-What belongs here: the stage. What does not: questions and answers (`figure_maps`), maps that people transcribed
-(`mindmaps`), which have the same table.
-"""
+"""Stage `extracted_mindmaps`: the mind-map of every survey of which a model can read one off a figure."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

@@ -1,8 +1,4 @@
-"""Reads mind-maps that people transcribed, from files of JSON lines.
-
-What belongs here: such a file as an input of a build, and its lines as maps. What does not: which maps are kept
-(`mindmaps`), reading maps off figures.
-"""
+"""Reads mind-maps that people transcribed, from files of JSON lines."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

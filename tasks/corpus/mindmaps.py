@@ -1,8 +1,4 @@
-"""Stage `mindmaps`: the gold mind-map of every survey that has one.
-
-What belongs here: which maps are kept, and for which survey. What does not: reading files of maps (`mindmap_files`),
-the canonical form (`schemas.mindmap`), building trees (`tasks/organization/builders`).
-"""
+"""Stage `mindmaps`: the gold mind-map of every survey that has one."""
 
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Stage `papers`: record, abstract and full text of a paper joined, its publication date resolved.
 
-What belongs here: the join. What does not: reading release files (`records`), the rule of dates (`dates`).
-
 Scale: every input is bucketed alike and ascends by id, so a bucket is merged by itself, some thousand papers in
 memory at a time; of full texts only ids, the parser's abstracts and one integer a paragraph are read.
 """

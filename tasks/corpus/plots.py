@@ -1,7 +1,4 @@
-"""The four plots of the paper's Figure 4, as SVG whose bytes depend on the numbers alone.
-
-What belongs here: drawing. What does not: counting (`statistics`).
-"""
+"""The four plots of the paper's Figure 4, as SVG whose bytes depend on the numbers alone."""
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,4 @@
-"""What the record stages know of each dataset: how a record becomes a row, rows a table, and which rows are the same.
-
-What belongs here: one `Format` a dataset. What does not: reading files and merging buckets (`records`).
-"""
+"""Per dataset: how a record becomes a row, which table the rows form, and which rows are duplicates."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence

@@ -1,8 +1,4 @@
-"""Lines of a release's files on their way to tables: rows for the external sort, unusable lines for the quarantine.
-
-What belongs here: decoding a file line by line, and which of several records of the same thing stands. What does not:
-which files there are, and what becomes of the rows (`records`, `updates`).
-"""
+"""Lines of a release's files on their way to tables: rows for the external sort, unusable lines for the quarantine."""
 
 import gc
 from collections import Counter

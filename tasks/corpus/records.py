@@ -1,9 +1,5 @@
 """The record stages: a release's files become bucketed tables, every record once, every unusable line kept beside.
 
-What belongs here: the stages `paper_records`, `abstract_records`, `citation_records` and `full_texts`. What does not:
-decoding (`tasks/release`, `record_formats`, `record_lines`), the external sort (`spills`), diffs (`updates`), joining
-tables (`papers`, `references`).
-
 First every release file is parsed, several at once, into runs sorted by bucket and key; then every bucket is merged.
 What a bucket's file holds depends on the records alone, not on their split into files nor on the number of workers: a
 release read whole (input `files`) and the same release made of an earlier one (inputs `earlier` and `diff-<n>`, see

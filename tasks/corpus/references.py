@@ -1,7 +1,5 @@
 """Stage `references`: what accepted surveys cite, linked by two paths.
 
-What belongs here: the two paths and their merger. What does not: which references count for a topic (`topics`).
-
 Scale: bibliographies and the citations table are streamed once each against the ids of the accepted surveys (a hash
 table of some ten thousand integers); what is left, about a hundred rows a survey, is all that is grouped, joined and
 sorted.

@@ -1,8 +1,4 @@
-"""Who decides whether a candidate is a literature survey: the interface, the registry, and how a selector is scored.
-
-What belongs here: the title filter, the protocol, the registry, the comparison with labels. What does not: any
-particular selector (a file each in `selectors`), the stage that runs it (`surveys`).
-"""
+"""Who decides whether a candidate is a literature survey: the interface, the registry, and how a selector is scored."""
 
 import re
 from collections.abc import Callable, Generator, Sequence

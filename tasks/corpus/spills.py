@@ -1,8 +1,5 @@
 """An external sort by bucket and key: rows of any number, in any order, come back sorted in bounded memory.
 
-What belongs here: writing sorted runs to scratch files and merging those of one bucket. What does not: which row of a
-key wins, and what the rows mean (`records`).
-
 A run is one Arrow file: its rows ascend by (bucket, key), its batches are small and none spans two buckets, and its
 schema metadata say at which batch each bucket begins. Merging holds a few batches of every run.
 """

@@ -1,7 +1,5 @@
 """Stage `statistics`: an edition in numbers, beside those of the paper, and its Figure 4.
 
-What belongs here: counting. What does not: drawing (`plots`), what a run scored (`tasks.stats`).
-
 Scale: papers and documents are only counted, in DuckDB; surveys, references and topics are of topic size, and so is the
 graph of surveys that cite each other, the one graph that is held in memory.
 """

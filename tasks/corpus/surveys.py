@@ -1,7 +1,5 @@
 """Stage `surveys`: candidates by title, then the selector's verdict on each.
 
-What belongs here: the stage, and which verdicts of an earlier dataset hold. What does not: selectors (`selector`).
-
 Scale: titles and abstracts stream through DuckDB once; only candidates (a few in ten thousand papers) are sorted, which
 spills, and they are judged and written batch by batch.
 """

@@ -1,8 +1,5 @@
 """Stage `topics`: accepted surveys as topics, their qrels, and every reference that is not in them with the reason.
 
-What belongs here: the exclusions, in the order of the paper. What does not: linking (`references`), the same rule for
-searches (`tasks.retrieval`).
-
 Scale: papers and documents are streamed against the ids of accepted surveys and of what they cite; all else is of topic
 size (some ten thousand topics, a million references).
 """

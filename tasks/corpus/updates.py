@@ -1,8 +1,5 @@
 """Records of a release made of an earlier release's records and the diffs between them.
 
-What belongs here: applying diffs to buckets. What does not: reading the files of diffs (`diff_files`), a release read
-whole (`records`), which dataset has which keys (`record_formats`).
-
 The result is, byte for byte, what reading the new release whole gives; the rules are those of
 infra/decisions/0008-a-week-is-made-of-diffs-and-buckets.md. Only buckets that a diff touches are rewritten, a few
 thousand rows in memory at a time; the others are taken over as they are. In memory are a bucket's keys and its changes,

@@ -1,8 +1,5 @@
 """Figures of a synthetic release: a drawn mind-map for some surveys, other figures beside it, and a few bad files.
 
-What belongs here: captions, drawing, the layout of the pdffigures2 extractor. What does not: what a survey's map says
-(`synthetic_papers`).
-
 The picture of a map carries the map itself as text under the key `MINDMAP`: the offline stand-in, which cannot see,
 reads it from there.
 """

@@ -1,7 +1,4 @@
-"""Processed data made up from metadata: for tests and the demo, where the published files are not there.
-
-What belongs here: making it, marked as such. What does not: anything that a benchmark may rest on.
-"""
+"""Processed data made up from metadata: for tests and the demo, where the published files are not there."""
 
 import json
 import random

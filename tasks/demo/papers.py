@@ -1,8 +1,5 @@
 """The invented papers of a synthetic release: each a function of its number and a seed, and of nothing else.
 
-What belongs here: what a paper is about, when it appeared, what it cites and says. What does not: the release's file
-format (`synthetic`), the word lists (`synthetic_words`).
-
 Papers come in blocks. In a block every area has one direction (an aspect), and the papers of an area and a block, told
 apart by their rank, cite lower ranks. So a larger release begins with the papers of a smaller one.
 """

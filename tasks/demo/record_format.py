@@ -1,8 +1,5 @@
 """The file format of a synthetic release: invented papers as the JSON objects that Semantic Scholar would give.
 
-What belongs here: records, texts with annotation spans, lines broken on purpose. What does not: what the papers say
-(`synthetic_papers`), writing files (`synthetic`).
-
 Some full texts are as irregular as real ones, by their number: offsets as numeric strings, spans that are empty, out of
 range or unsorted, ids as integers.
 """

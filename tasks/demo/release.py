@@ -1,8 +1,4 @@
-"""Writes a small release of invented papers in Semantic Scholar's file format, any size from a seed.
-
-What belongs here: the settings, and records to files. What does not: what the papers say (`synthetic_papers`), how a
-record looks (`synthetic_format`). The demo, the tests and runs at scale read such a release as they would a real one.
-"""
+"""Writes a small release of invented papers in Semantic Scholar's file format, any size from a seed."""
 
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager

@@ -1,7 +1,4 @@
-"""Word lists and sentence patterns of the synthetic release; all invented for it.
-
-What belongs here: vocabulary. What does not: how papers are put together (`synthetic_papers`).
-"""
+"""Word lists and sentence patterns of the synthetic release; all invented for it."""
 
 from typing import NamedTuple
 

@@ -1,7 +1,4 @@
-"""What an exporter is, what it gets, and the registry of exporters.
-
-What belongs here: the protocol. What does not: any format (a class in a file of its own beside this one).
-"""
+"""What an exporter is, what it gets, and the registry of exporters."""
 
 import re
 from collections.abc import Callable, Iterable

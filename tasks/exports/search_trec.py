@@ -1,7 +1,4 @@
-"""Judged search results as TREC files: graded qrels of a judge, a run an engine.
-
-What belongs here: these files. What does not: surveys' qrels and runs (`trec`).
-"""
+"""Judged search results as TREC files: graded qrels of a judge, a run an engine."""
 
 from pathlib import Path
 from urllib.parse import quote

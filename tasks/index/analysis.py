@@ -1,7 +1,4 @@
-"""How text becomes index terms, for documents and queries alike.
-
-What belongs here: the analyzer. What does not: weighing terms (`bm25`).
-"""
+"""How text becomes index terms, for documents and queries alike."""
 
 from functools import cache
 

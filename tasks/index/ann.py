@@ -1,7 +1,4 @@
-"""Approximate nearest neighbours as a stated option: the stage builds an index and measures what it misses.
-
-What belongs here: kinds of index, their parameters, recall against exact search. What does not: searching (`dense`).
-"""
+"""Approximate nearest neighbours as a stated option: the stage builds an index and measures what it misses."""
 
 import json
 from typing import Any, Literal

@@ -1,7 +1,4 @@
-"""BM25 over one field of the documents: the stage that builds the index, and the index opened for searching.
-
-What belongs here: everything about tantivy. What does not: the leakage filter and kinds of query (`tasks.retrieval`).
-"""
+"""BM25 over one field of the documents: the stage that builds the index, and the index opened for searching."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence

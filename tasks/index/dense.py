@@ -1,8 +1,4 @@
-"""Nearest documents by embedding: a FAISS index, exact or approximate, opened for searching.
-
-What belongs here: everything about searching with FAISS. What does not: making embeddings (`embeddings`), building
-and measuring approximate indexes (`ann`), the leakage filter (`tasks.retrieval`).
-"""
+"""Nearest documents by embedding: a FAISS index, exact or approximate, opened for searching."""
 
 from collections.abc import Iterator, Sequence
 from importlib import import_module

@@ -1,8 +1,4 @@
-"""Embeddings of one field of the documents: the stage that makes them, and reading them back.
-
-What belongs here: which texts are encoded, where vectors lie, taking them from earlier datasets. What does not:
-running a model (`encoder`), searching (`dense`).
-"""
+"""Embeddings of one field of the documents: the stage that makes them, and reading them back."""
 
 import hashlib
 import json

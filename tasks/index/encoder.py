@@ -1,8 +1,4 @@
-"""A sentence encoder as it is used here: texts in, unit vectors out.
-
-What belongs here: loading a model and running it. What does not: which texts, and where vectors are kept
-(`embeddings`).
-"""
+"""A sentence encoder as it is used here: texts in, unit vectors out."""
 
 import hashlib
 import importlib.util

@@ -1,8 +1,4 @@
-"""What of a document is indexed: the text of a field, streamed bucket by bucket.
-
-What belongs here: picking and joining a document's texts. What does not: splitting them into terms (`analysis`) or
-embedding them (`embeddings`).
-"""
+"""What of a document is indexed: the text of a field, streamed bucket by bucket."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,4 @@
-"""One total order for every engine: score descending, ties by ascending corpus_id.
-
-What belongs here: making a prefix of that order from an engine that breaks ties in its own way. What does not: engines.
-"""
+"""One total order for every engine: score descending, ties by ascending corpus_id."""
 
 from collections.abc import Callable
 from typing import NamedTuple

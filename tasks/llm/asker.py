@@ -1,7 +1,4 @@
-"""Asking for one subject: prompts filled, calls remembered; and many subjects at once.
-
-What belongs here: what every stage that asks a model does alike. What does not: how a call is made (`door`), prompts.
-"""
+"""Asking for one subject: prompts filled, calls remembered; and many subjects at once."""
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,8 +1,5 @@
 """The batch service of an endpoint: many calls at a lower price, answered within a day, into the door's cache.
 
-What belongs here: uploading, waiting, collecting. What does not: single calls (`door`), which afterwards find their
-replies in the cache.
-
 What is waiting in a batch is remembered in the cache's file, so that an interrupted run goes on waiting for what it has
 sent and sends nothing twice. (A process killed between the endpoint's taking a batch and the note of it sends that one
 batch again.)

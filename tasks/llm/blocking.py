@@ -1,7 +1,4 @@
-"""The door for code without an event loop: plain calls, from any number of threads.
-
-What belongs here: the thread that runs the loop. What does not: anything about calls (`door`).
-"""
+"""The door for code without an event loop: plain calls, from any number of threads."""
 
 import asyncio
 import threading

@@ -1,8 +1,4 @@
-"""Caps on what a run and its stages may spend: reserved before a call, settled after it.
-
-What belongs here: reservations and what was spent. What does not: prices (`prices`), what a call may use at most
-(`plan`).
-"""
+"""Caps on what a run and its stages may spend: reserved before a call, settled after it."""
 
 import asyncio
 import logging

@@ -1,7 +1,4 @@
-"""The response cache: every call that was ever made, with its raw reply.
-
-What belongs here: storing and finding calls. What does not: sealed copies (`replay`), Parquet (`export`).
-"""
+"""The response cache: every call that was ever made, with its raw reply."""
 
 import logging
 from collections.abc import Iterator

@@ -1,8 +1,5 @@
 """The SQLite file behind the door: replies, spending, open batches.
 
-What belongs here: opening it, its tables, its version. What does not: what is read and written (`cache`, `budget`,
-`batch`).
-
 WAL mode lets several processes on one machine use the file at once; every statement is a transaction of its own, and a
 killed process leaves a sound file. The file must lie on a local disk: WAL needs shared memory, which network file
 systems do not give.

@@ -1,8 +1,4 @@
-"""The one door to language models: replay, then cache, budget, rate limit, provider.
-
-What belongs here: the order of the layers, trying again, one repair turn. What does not: the layers themselves (a file
-each), prompts of a task.
-"""
+"""The one door to language models: replay, then cache, budget, rate limit, provider."""
 
 from __future__ import annotations
 

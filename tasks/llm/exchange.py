@@ -1,7 +1,4 @@
-"""One call to a model as the layers of the door hand it on: what is asked, what became of a try, how it ended.
-
-What belongs here: these records and the way from one to the next. What does not: any layer.
-"""
+"""One call to a model as the layers of the door hand it on: what is asked, what became of a try, how it ended."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple

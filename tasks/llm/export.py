@@ -1,7 +1,4 @@
-"""The response cache as a Parquet file.
-
-What belongs here: this one translation. What does not: sealed replay files (`replay`).
-"""
+"""The response cache as a Parquet file."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice

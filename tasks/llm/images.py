@@ -1,7 +1,4 @@
-"""Pictures for messages, checked before they are sent.
-
-What belongs here: type and size of a picture's file. What does not: what it shows.
-"""
+"""Pictures for messages, checked before they are sent."""
 
 from schemas.errors import BadInput
 from schemas.llm import Image, ImageType

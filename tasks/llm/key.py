@@ -1,8 +1,4 @@
-"""The request key: what makes two calls the same call, and which part differs when they are not.
-
-What belongs here: the canonical form, its hash, comparison. What does not: where keyed calls are kept (`cache`,
-`replay`).
-"""
+"""The request key: what makes two calls the same call, and which part differs when they are not."""
 
 import hashlib
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,4 @@
-"""The rate limit that one process keeps by itself: requests and tokens a minute.
-
-What belongs here: token buckets. What does not: the endpoint's own limits (`retry`), concurrency (`door`).
-"""
+"""The rate limit that one process keeps by itself: requests and tokens a minute."""
 
 import asyncio
 import time

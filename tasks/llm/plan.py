@@ -1,7 +1,4 @@
-"""From a request to the call that may be made for it: key, body, and what it can use.
-
-What belongs here: everything that is known before a call. What does not: making it (`door`, `batch`).
-"""
+"""From a request to the call that may be made for it: key, body, and what it can use."""
 
 from typing import Any
 

@@ -1,7 +1,4 @@
-"""What models cost: the dated table beside this file, and the settings that go before it.
-
-What belongs here: looking a price up. What does not: caps and spending (`budget`).
-"""
+"""What models cost: the dated table beside this file, and the settings that go before it."""
 
 from functools import cache
 from pathlib import Path

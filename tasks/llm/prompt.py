@@ -1,7 +1,5 @@
 """Prompt files: text with an id and a version, filled so that foreign text stays recognisable as foreign.
 
-What belongs here: loading, filling, delimiting. What does not: the prompts (`prompts/<id>.md`), sending them.
-
 A prompt file opens with front matter (`id`, `version`) between two lines `---`; then sections, each under a line
 `## system`, `## user` or `## assistant`, in the order of the conversation. Sections are Jinja templates. A plain `str`
 that is filled in counts as foreign (a title, an abstract, a model's words) and is delimited; `Trusted` text is not.

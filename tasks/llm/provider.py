@@ -1,7 +1,5 @@
 """The last layer of the door: one HTTP call to an OpenAI-compatible endpoint, and what became of it.
 
-What belongs here: sending, bounds on what comes back, naming what went wrong. What does not: trying again, caps.
-
 The `openai` package makes the call; its own retries are off, and its HTTP client is ours, so that no reply, not even an
 error's, can fill the memory.
 """

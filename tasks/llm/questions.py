@@ -1,7 +1,4 @@
-"""A question as data: asked by itself, or sent with many others through the endpoint's batch service beforehand.
-
-What belongs here: both ways to the same reply. What does not: waiting for batches (`batch`), calls (`door`).
-"""
+"""A question as data: asked by itself, or sent with many others through the endpoint's batch service beforehand."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Sealed replay files: the calls of an edition, from which it can be rebuilt with no model and no network.
 
-What belongs here: writing, checking and reading these files. What does not: the cache that they are made from.
-
 A file is lines of JSON: a header, one line a call by ascending key, and a last line with the number of calls and the
 sha256 of everything before it. No time stamp enters, so equal calls are equal bytes.
 """

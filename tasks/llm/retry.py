@@ -1,7 +1,4 @@
-"""When a request over HTTP may be tried again, and how long to wait before.
-
-What belongs here: statuses and the wait. What does not: a model endpoint's failures (`provider`), the trying (`door`).
-"""
+"""When a request over HTTP may be tried again, and how long to wait before."""
 
 import random
 from collections.abc import Mapping

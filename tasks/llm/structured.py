@@ -1,7 +1,5 @@
 """Answers with a form: asking for it, reading it out of what a model wrote, and the turn that asks again.
 
-What belongs here: schema, extraction, repair. What does not: prompts of a task, the calls themselves (`door`).
-
 Exactly one JSON object may be in an answer. A second one, or the beginning of one that does not parse, is an error to
 repair, never a choice: the last of two may be a quotation from a hostile paper, and the inner part of a truncated
 object may look like a whole one.

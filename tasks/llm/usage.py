@@ -1,7 +1,4 @@
-"""What an edition's datasets asked language models.
-
-What belongs here: reading the side tables `calls`. What does not: making calls, what is stored of them (`tasks.llm`).
-"""
+"""What an edition's datasets asked language models."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

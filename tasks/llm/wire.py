@@ -1,8 +1,4 @@
-"""The OpenAI chat-completions form: what is sent, and what of a reply is read.
-
-What belongs here: translation to and from the wire. What does not: sending (`provider`), the meaning of an answer
-(`structured`).
-"""
+"""The OpenAI chat-completions form: what is sent, and what of a reply is read."""
 
 import base64
 from collections.abc import Mapping

@@ -1,8 +1,4 @@
-"""Heading Soft Recall and Heading Entity Recall: how much of a gold map's labels a predicted map has.
-
-What belongs here: both measures over label sets, and the extractors that find entities in labels. What does not:
-loading maps (`schemas.mindmap`), distances between trees (`tasks.metrics.trees`), encoders (handed in as functions).
-"""
+"""Heading Soft Recall and Heading Entity Recall: how much of a gold map's labels a predicted map has."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
 """Tree edit distance and tree semantic distance between mind-maps: exact on any shape, and fast.
 
-What belongs here: ordered distances over `{"label", "children"}` trees, and their kernel. What does not: loading and
-cleaning maps (`schemas.mindmap`; labels are compared here as they are), encoders, measures of label sets
-(`tasks.metrics.headings`).
-
 Both distances are the dynamic programme of Zhang and Shasha (SIAM J. Comput. 18(6), 1989) with costs of 0 and 1. It
 runs over the trees or over their mirror images, whichever is cheaper: the distance is the same.
 """

@@ -1,7 +1,4 @@
-"""What a builder of mind-maps is, and the registry of builders.
-
-What belongs here: what a builder gets and returns. What does not: any builder (one file each in `tasks/organization/builders`).
-"""
+"""What a builder of mind-maps is, and the registry of builders."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass

@@ -1,7 +1,4 @@
-"""Mind-maps of other surveys as examples for a model.
-
-What belongs here: choosing examples, never the survey's own map. What does not: prompts and calls (`tasks/organization/builders`).
-"""
+"""Mind-maps of other surveys as examples for a model."""
 
 import random
 from collections.abc import Sequence

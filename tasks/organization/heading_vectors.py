@@ -1,8 +1,4 @@
-"""Vectors of headings, each distinct text embedded once.
-
-What belongs here: the usual encoder of headings, the cache. What does not: running a model (`tasks.index.encoder`),
-measures.
-"""
+"""Vectors of headings, each distinct text embedded once."""
 
 import logging
 from collections.abc import Callable, Iterable, Sequence

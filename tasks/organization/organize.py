@@ -1,8 +1,4 @@
-"""The `organize` stage: a builder makes a tree of every topic that has a mind-map.
-
-What belongs here: which references a builder gets, shards of topics, the table. What does not: builders
-(`tasks/organization/builders`), scoring their trees (`tree_scores`).
-"""
+"""The `organize` stage: a builder makes a tree of every topic that has a mind-map."""
 
 import logging
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,4 @@
-"""The papers that trees are made of: texts and embeddings of the references of many topics, read once.
-
-What belongs here: reading. What does not: which papers belong to a topic (`tasks.organization.organize`), searching.
-"""
+"""The papers that trees are made of: texts and embeddings of the references of many topics, read once."""
 
 from collections.abc import Iterable, Sequence
 

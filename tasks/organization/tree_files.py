@@ -1,7 +1,4 @@
-"""Mind-maps in files that people bring, for scoring one file against another.
-
-What belongs here: reading them, and which tree belongs to which. What does not: measures (`tasks.metrics`).
-"""
+"""Mind-maps in files that people bring, for scoring one file against another."""
 
 from collections.abc import Mapping
 from pathlib import Path

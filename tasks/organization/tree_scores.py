@@ -1,8 +1,4 @@
-"""The `tree_scores` stage: built trees against gold mind-maps, per topic and as means with intervals.
-
-What belongs here: which topics enter which mean, what stands for a tree that is not there. What does not: measures
-(`tasks.metrics`), embedding labels (`labels`), resampling (`intervals`), tables for people (`tasks/reports`).
-"""
+"""The `tree_scores` stage: built trees against gold mind-maps, per topic and as means with intervals."""
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence

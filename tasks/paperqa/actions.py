@@ -1,7 +1,4 @@
-"""What agents can do: each action's name, arguments and effect.
-
-What belongs here: actions. What does not: the conversation (`agent`), what a desk lets through (`desk`).
-"""
+"""What agents can do: each action's name, arguments and effect."""
 
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple

@@ -1,8 +1,4 @@
-"""The loop of an agent: it acts, observes and acts again, until it answers or a limit is reached.
-
-What belongs here: the conversation, reading actions out of replies, limits. What does not: actions (`actions`), which
-of them a baseline has (`baselines`).
-"""
+"""The loop of an agent: it acts, observes and acts again, until it answers or a limit is reached."""
 
 import json
 from collections.abc import Iterator, Sequence

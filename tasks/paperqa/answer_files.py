@@ -1,7 +1,4 @@
-"""Answers in a file, as a system outside of this project leaves them.
-
-What belongs here: reading. What does not: scoring (`scores`).
-"""
+"""Answers in a file, as a system outside of this project leaves them."""
 
 from pathlib import Path
 

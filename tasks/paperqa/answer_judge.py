@@ -1,8 +1,4 @@
-"""The judge of free-text answers behind the door to models.
-
-What belongs here: making a judge of an asker. What does not: what judges are asked and how replies are read
-(`evaluators`).
-"""
+"""The judge of free-text answers behind the door to models."""
 
 from schemas.errors import ArenaError, BadInput
 from schemas.llm import Parameters

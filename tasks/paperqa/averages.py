@@ -1,7 +1,4 @@
-"""From answers to averages: every question scored by its evaluator, the mean over all and per tag.
-
-What belongs here: pairing by uuid, the micro-average. What does not: evaluators, intervals, tables.
-"""
+"""From answers to averages: every question scored by its evaluator, the mean over all and per tag."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,8 +1,4 @@
-"""What a system that answers questions over papers is, and the registry of baselines.
-
-What belongs here: what a system gets and returns, its limits. What does not: any system (one file each in
-`tasks/paperqa/baselines`), running them over all questions (`runs`).
-"""
+"""What a system that answers questions over papers is, and the registry of baselines."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,4 @@
-"""Arithmetic for agents: what a model writes is parsed and computed here, never executed.
-
-What belongs here: numbers, operators and a few functions, all bounded. What does not: names, attributes, strings.
-"""
+"""Arithmetic for agents: what a model writes is parsed and computed here, never executed."""
 
 import ast
 import math

@@ -1,8 +1,4 @@
-"""What is odd in a questions file and in the metadata beside it, as rows.
-
-What belongs here: every rule that published questions should keep, and finding where they do not. What does not:
-refusing to load (questions), mending.
-"""
+"""What is odd in a questions file and in the metadata beside it, as rows."""
 
 import json
 import re

@@ -1,7 +1,4 @@
-"""The stage that cuts papers into passages: what retrieval works on.
-
-What belongs here: cutting. What does not: indexing (`tasks/index` indexes passages as it does documents).
-"""
+"""The stage that cuts papers into passages: what retrieval works on."""
 
 import re
 from collections.abc import Iterator

@@ -1,8 +1,4 @@
-"""The desk of one question: the only way in which a system under test reaches papers.
-
-What belongs here: the scope of a question, every kind of access within it, and the record of it. What does not:
-engines and files (`library`), what a system does with what it finds (`baselines`).
-"""
+"""The desk of one question: the only way in which a system under test reaches papers."""
 
 from collections.abc import Sequence
 from functools import cached_property

@@ -1,7 +1,4 @@
-"""AirQA's files as inputs of stages: their content enters the key, their place does not.
-
-What belongs here: finding and fingerprinting files. What does not: reading records (`questions`, `store`).
-"""
+"""AirQA's files as inputs of stages: their content enters the key, their place does not."""
 
 from collections.abc import Iterator
 from pathlib import Path

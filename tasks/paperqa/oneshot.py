@@ -1,7 +1,4 @@
-"""Answering in one call: the question with some material, and the answer taken out of the reply.
-
-What belongs here: what one-shot baselines share. What does not: choosing the material (`baselines`).
-"""
+"""Answering in one call: the question with some material, and the answer taken out of the reply."""
 
 import re
 from collections.abc import Sequence

@@ -1,7 +1,4 @@
-"""The papers of an edition, opened for answering questions: passages, indexes, databases, PDFs.
-
-What belongs here: opening datasets once, and access to all papers. What does not: what a question may see (`desk`).
-"""
+"""The papers of an edition, opened for answering questions: passages, indexes, databases, PDFs."""
 
 import re
 import threading

@@ -1,8 +1,4 @@
-"""PDFs: pictures of pages, and processed data for those who have nothing but PDFs.
-
-What belongs here: everything about pypdfium2, which is not safe for several threads: one lock guards all of it. What
-does not: tables and layout (published processed data has them; this extraction says of itself that it has not).
-"""
+"""PDFs: pictures of pages, and processed data for those who have nothing but PDFs."""
 
 import io
 import json

@@ -1,8 +1,4 @@
-"""Reading the published questions and paper metadata.
-
-What belongs here: both published forms of the questions (one JSON object a line, with or without annotation hints),
-paper metadata, mending of known slips. What does not: finding everything that is odd in them (checks).
-"""
+"""Reading the published questions and paper metadata."""
 
 from collections.abc import Iterator
 from pathlib import Path

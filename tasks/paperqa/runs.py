@@ -1,8 +1,4 @@
-"""The stage `paperqa_run`: a system answers every question; answers, trajectories, lookups and calls are written.
-
-What belongs here: shards of questions, what a killed run keeps, outcomes of what goes wrong. What does not: any system
-(`baselines`), scoring (`tasks/stats`).
-"""
+"""The stage `paperqa_run`: a system answers every question; answers, trajectories, lookups and calls are written."""
 
 import logging
 from pathlib import Path

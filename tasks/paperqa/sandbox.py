@@ -1,8 +1,5 @@
 """SQL from a model: databases that hold one scope and nothing else, and a process that answers from one of them.
 
-What belongs here: making those databases, the parent's end of the pipe, what an agent reads of a result. What does
-not: the limits inside the process (`sql_child`), which papers a question may see (`desk`).
-
 An interrupt does not stop DuckDB inside one function call (`list_sum(range(1000000000))` takes minutes and gigabytes),
 so queries run in a process of their own, whose memory the kernel bounds and which is killed when it is late.
 """

@@ -1,8 +1,4 @@
-"""The stage `paperqa_scores`: every answer scored by its question's evaluator, and means with intervals.
-
-What belongs here: scoring a run, averages by tag. What does not: evaluators (`tasks/paperqa/evaluators`), resampling
-(`intervals`).
-"""
+"""The stage `paperqa_scores`: every answer scored by its question's evaluator, and means with intervals."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext

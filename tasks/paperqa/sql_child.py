@@ -1,7 +1,6 @@
 """The process in which a model's SQL runs: alone with one database file, unable to open, write or keep anything else.
 
-What belongs here: limits, and one query after the other from standard input. What does not: the other end of the pipe
-(`sandbox`). Nothing of this project is imported: it is run as a file by an isolated interpreter.
+It imports nothing of this project: an isolated interpreter runs it as a file.
 """
 
 import json

@@ -1,8 +1,4 @@
-"""The stages that turn AirQA's files into tables: questions apart from their hidden part, papers with what they hold.
-
-What belongs here: reading files into rows, dropping what does not fit with its reason. What does not: passages
-(`chunks`), rules about questions (`checks`).
-"""
+"""The stages that turn AirQA's files into tables: questions without their hidden part, and papers."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path

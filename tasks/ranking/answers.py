@@ -1,8 +1,4 @@
-"""One system on one topic: what it may choose, asking it, and making a valid run of its answer.
-
-What belongs here: settings of a run, the rules that a ranking must obey. What does not: opening engines and writing
-tables (`runs`), any system (`tasks/ranking/baselines`).
-"""
+"""One system on one topic: what it may choose, asking it, and making a valid run of its answer."""
 
 import logging
 import math

@@ -1,7 +1,4 @@
-"""What a system under test is, and the registry of baselines.
-
-What belongs here: what a system gets and returns. What does not: any baseline (one file each in `tasks/ranking/baselines`).
-"""
+"""What a system under test is, and the registry of baselines."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,8 +1,4 @@
-"""Which topics a run is made for and scored on.
-
-What belongs here: reading topics and qrels for evaluation. What does not: deciding which surveys are topics
-(`tasks/corpus`).
-"""
+"""Which topics a run is made for and scored on."""
 
 import polars as pl
 

@@ -1,7 +1,4 @@
-"""Rankings and relevance judgments in files that people bring: TREC's columns, or JSON.
-
-What belongs here: reading them. What does not: scoring (`tasks.metrics.ranking`), writing (`tasks.exports`).
-"""
+"""Rankings and relevance judgments in files that people bring: TREC's columns, or JSON."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,8 +1,4 @@
-"""The `run` stage: a system answers every topic; its run, its searches and its outcomes are written.
-
-What belongs here: shards of topics, tables. What does not: what makes an answer valid (`systems`), opening indexes
-(`library`), any system (`tasks/ranking/baselines`).
-"""
+"""The `run` stage: a system answers every topic; its run, its searches and its outcomes are written."""
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import nullcontext

@@ -1,8 +1,4 @@
-"""The `scores` stage: a run's measures per topic, and their means with intervals.
-
-What belongs here: which topics enter which mean. What does not: measures (`tasks.metrics.ranking`), resampling
-(`intervals`), tables for people (`tasks/reports`).
-"""
+"""The `scores` stage: a run's measures per topic, and their means with intervals."""
 
 from collections.abc import Iterator
 from typing import NamedTuple, get_args

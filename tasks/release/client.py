@@ -1,8 +1,5 @@
 """Semantic Scholar's datasets API: which releases there are, and links to the files of one.
 
-What belongs here: calls that answer with JSON. What does not: fetching the files (`download`, `fetch`), reading the key
-from the environment (`flows`).
-
 Source: https://api.semanticscholar.org/api-docs/datasets
 """
 

@@ -1,8 +1,5 @@
 """Turns records of `papers`, `abstracts` and `citations` into rows of our tables.
 
-What belongs here: reading fields by name, with their types checked. What does not: full texts (`s2orc`), reading lines
-(`lines`), joining and deduplicating (`tasks/corpus`).
-
 A record that cannot be used raises BadInput whose message is the reason in one word: `no_<field>`, `bad_<field>` (an id
 that is none) or `wrong_type:<field>`.
 """

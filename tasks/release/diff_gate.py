@@ -1,8 +1,4 @@
-"""Lets diffs through when they leave a release that looks like the last one.
-
-What belongs here: what can be said of diffs before they are applied, and of the records that they leave. What does not:
-expectations of whole releases and the marks (`gate`), applying diffs (`tasks/corpus/updates`).
-"""
+"""Lets diffs through when they leave a release that looks like the last one."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

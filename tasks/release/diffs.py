@@ -1,8 +1,5 @@
 """Finds the diffs between releases in a local mirror.
 
-What belongs here: their layout on disk, and the chain from one release to another. What does not: downloading them,
-reading records, applying them (`tasks/corpus/updates`).
-
 A diff is a folder, `<releases>/diffs/<from>_<to>/<dataset>/{updates,deletes}/<any file names>`; hidden files do not
 count. A dataset without files did not change when it has a folder, or when the manifest of what was fetched lists it.
 """

@@ -1,7 +1,5 @@
 """Fetches one file byte for byte, over any number of interruptions, and checks it.
 
-What belongs here: one file, one link at a time. What does not: which files (`fetch`), records (`filtering`).
-
 The bytes of a file that is not complete lie in `.<name>.part`, unbuffered, what is known of it in `.<name>.json`: both
 survive the death of the process, and the next one goes on at the byte after the last.
 """

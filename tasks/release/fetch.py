@@ -1,8 +1,5 @@
 """Fetches a whole release, or what changed between two, into the local mirror.
 
-What belongs here: which files, in which folders, and when a release counts as there. What does not: one file's bytes
-(`download`), whether the content is good (`gate`).
-
 Everything is fetched into `<releases>/.fetching/`, where `mirror` does not look, and renamed to its place when all of
 it is complete. A release is `<releases>/<release>/<dataset>/<files>`; a diff is
 `<releases>/diffs/<from>_<to>/<dataset>/{updates,deletes}/<files>`; both hold a `manifest.json`. Of a dataset of which

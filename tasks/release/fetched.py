@@ -1,7 +1,4 @@
-"""What was fetched into a folder, as its `manifest.json` says.
-
-What belongs here: reading and writing it. What does not: fetching (`fetch`).
-"""
+"""What was fetched into a folder, as its `manifest.json` says."""
 
 from pathlib import Path
 

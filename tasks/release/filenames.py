@@ -1,7 +1,4 @@
-"""Names for fetched files, made from links that are not trusted.
-
-What belongs here: link to name. What does not: folders, writing.
-"""
+"""Names for fetched files, made from links that are not trusted."""
 
 import hashlib
 import re

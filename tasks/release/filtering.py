@@ -1,8 +1,4 @@
-"""Which records of a release's largest datasets are kept while it is fetched.
-
-What belongs here: the choice, and writing what it keeps. What does not: fetching (`download`), what records mean
-(`decode`).
-"""
+"""Which records of a release's largest datasets are kept while it is fetched."""
 
 import hashlib
 import logging

@@ -1,7 +1,5 @@
 """Lets a release through when it looks like the accepted ones before it; what is refused is marked, and skipped.
 
-What belongs here: expectations, verdicts, the marks. What does not: looking at files (`profile`).
-
 Beside the releases lie `profiles/<release>.json` (what every checked release looks like) and
 `quarantine/<release>.json` (the verdict on one that is not as expected, and why a person accepted it, if one did).
 """

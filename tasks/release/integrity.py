@@ -1,7 +1,4 @@
-"""Whether a fetched file is whole.
-
-What belongs here: bytes, decompressed once from end to end. What does not: their meaning (`lines`, `decode`).
-"""
+"""Whether a fetched file is whole."""
 
 import hashlib
 import io

@@ -1,7 +1,4 @@
-"""Reads one release file as JSON objects, line by line: gzip or plain, in bounded memory, with a place for every line.
-
-What belongs here: bytes to lines to objects. What does not: what the objects mean (`decode`, `s2orc`).
-"""
+"""Reads one release file as JSON lines: gzip or plain, in bounded memory, with the position of every line."""
 
 import io
 from collections.abc import Generator, Iterator

@@ -1,7 +1,5 @@
 """Finds the files of a release in a local mirror, and fingerprints them.
 
-What belongs here: the layout on disk, and the cache of hashes. What does not: reading records (`lines`), downloading.
-
 A dataset is a folder, `<releases>/<release>/<dataset>/<any file names>`, or a single file beside it, as in Semantic
 Scholar's official samples: `<releases>/<release>/<dataset>` with one of `SUFFIXES`. Hidden files do not count. Figures
 lie as the pdffigures2 extractor writes them: `figures/data/<corpus_id>.json` beside `figures/img/<picture>`.

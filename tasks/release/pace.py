@@ -1,7 +1,4 @@
-"""How often and how fast a server is asked: calls an interval, waits after a failure, bytes a second.
-
-What belongs here: waiting. What does not: which failures may pass (`client`, `download`).
-"""
+"""How often and how fast a server is asked: calls an interval, waits after a failure, bytes a second."""
 
 import fcntl
 import logging

@@ -1,7 +1,5 @@
 """Looks at a release's files: how much there is, which fields, how well filled.
 
-What belongs here: facts about one release. What does not: whether they are good (`gate`).
-
 Every dataset is read in `sample_files` files: their lines are all counted, the first `sample_records` of each are
 parsed. Memory does not grow with the release.
 """

@@ -1,7 +1,5 @@
 """Decodes full texts, `s2orc` (v1) and `s2orc_v2`: annotation spans become sections, paragraphs and a bibliography.
 
-What belongs here: what the spans mean. What does not: tables (`tasks/corpus/records`), linking references to surveys.
-
 Every annotation is a string holding a JSON list of `{start, end, attributes?}`: character offsets into the text beside
 it. A span that is empty, out of range or unreadable is left out and counted in `notes`; the paper stays.
 """

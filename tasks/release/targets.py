@@ -1,7 +1,4 @@
-"""What is fetched: files with their places on disk, links that are renewed, and the counts of a fetch.
-
-What belongs here: state. What does not: requests (`download`, `client`).
-"""
+"""What is fetched: files with their places on disk, links that are renewed, and the counts of a fetch."""
 
 import threading
 from collections.abc import Callable, Sequence

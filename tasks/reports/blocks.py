@@ -1,7 +1,4 @@
-"""What a report is made of: tables and figures as data, from which HTML, Markdown, CSV and JSON all derive.
-
-What belongs here: the blocks. What does not: their content (`sections/`), their looks (`render`).
-"""
+"""What a report is made of: tables and figures as data, from which HTML, Markdown, CSV and JSON all derive."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,8 +1,4 @@
-"""What changed from one edition to another: topics, and scores on the topics that did not; scores of a part of them.
-
-What belongs here: comparing datasets of stages `topics` and `scores`. What does not: resampling (`intervals`), which
-editions there are (`tasks/store`), showing it (`flows`).
-"""
+"""What changed from one edition to another: topics, and scores on the topics that did not; scores of a part of them."""
 
 from collections.abc import Collection, Iterator
 from datetime import date

@@ -1,7 +1,4 @@
-"""A table of numbers as coloured cells, drawn as SVG.
-
-What belongs here: geometry, colours and markup. What does not: the numbers (`sections/`).
-"""
+"""A table of numbers as coloured cells, drawn as SVG."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape

@@ -1,7 +1,4 @@
-"""The `paperqa_report` stage: the page on questions over papers, and a page a run with every question.
-
-What belongs here: putting the pages together. What does not: the tables (`sections/paperqa`).
-"""
+"""The `paperqa_report` stage: the page on questions over papers, and a page a run with every question."""
 
 import json
 from collections.abc import Iterator

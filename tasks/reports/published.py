@@ -1,7 +1,4 @@
-"""What the ResearchArena paper printed: figures to stand beside ours.
-
-What belongs here: numbers of the paper's Tables 1 to 3 (arXiv 2406.10291). What does not: anything measured here.
-"""
+"""What the ResearchArena paper printed: figures to stand beside ours."""
 
 from typing import NamedTuple
 

@@ -1,8 +1,4 @@
-"""What others printed on questions over papers: figures to stand beside ours.
-
-What belongs here: percent of the NeuSym-RAG paper (ACL 2025) and its project page, on the 553 questions. What does not:
-anything measured here.
-"""
+"""What others printed on questions over papers: figures to stand beside ours."""
 
 from typing import NamedTuple
 

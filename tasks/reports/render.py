@@ -1,7 +1,4 @@
-"""A report in four forms: one self-contained HTML page, Markdown, a CSV per table, JSON.
-
-What belongs here: looks and escaping. What does not: what is reported (`sections/`).
-"""
+"""A report in four forms: one self-contained HTML page, Markdown, a CSV per table, JSON."""
 
 import base64
 import csv

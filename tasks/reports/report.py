@@ -1,8 +1,4 @@
-"""The `report` stage: everything an edition has to show, as one page and as files.
-
-What belongs here: putting sections together and writing them. What does not: a section's content (`sections/`), looks
-(`render`).
-"""
+"""The `report` stage: everything an edition has to show, as one page and as files."""
 
 import importlib
 import pkgutil

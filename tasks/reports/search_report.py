@@ -1,7 +1,4 @@
-"""The `search_report` stage: the page on judged search engines, and its files.
-
-What belongs here: putting the page together. What does not: its sections (`sections/search`), the edition's report.
-"""
+"""The `search_report` stage: the page on judged search engines, and its files."""
 
 from collections.abc import Iterator
 

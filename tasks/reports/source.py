@@ -1,7 +1,4 @@
-"""What the sections of a report read: the datasets of an edition, opened once.
-
-What belongs here: access and small queries. What does not: tables for people (`sections/`).
-"""
+"""What the sections of a report read: the datasets of an edition, opened once."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

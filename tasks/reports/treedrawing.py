@@ -1,7 +1,4 @@
-"""Trees as SVG: one alone, or two side by side with the headings that met marked and joined.
-
-What belongs here: geometry and markup. What does not: which headings met (`tasks.organization.tree_scores`).
-"""
+"""Trees as SVG: one alone, or two side by side with the headings that met marked and joined."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from html import escape

@@ -1,8 +1,4 @@
-"""Filtered search by widening: ask for more of a ranking until enough of it may be seen.
-
-What belongs here: the growing back-off. What does not: the rule itself (`retriever`), engines that filter first
-(`dense`).
-"""
+"""Filtered search by widening: ask for more of a ranking until enough of it may be seen."""
 
 from collections.abc import Callable
 from typing import NamedTuple

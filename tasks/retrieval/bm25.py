@@ -1,7 +1,4 @@
-"""The retriever over terms.
-
-What belongs here: which queries it takes, and its filter. What does not: the index (`tasks.index.bm25`).
-"""
+"""The retriever over terms."""
 
 import math
 from collections import Counter

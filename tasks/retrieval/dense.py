@@ -1,7 +1,4 @@
-"""The retriever over embeddings.
-
-What belongs here: which queries it takes, and its filter. What does not: the index (`tasks.index.dense`), the encoder.
-"""
+"""The retriever over embeddings."""
 
 import threading
 from collections.abc import Sequence

@@ -1,8 +1,4 @@
-"""The research desk: the only way in which a system under test reaches documents.
-
-What belongs here: searching, reading and term or vector statistics within what one topic may see, and the record of
-it. What does not: the leakage rule (`retriever`), engines (`bm25`, `dense`, `hybrid`), what a system does with hits.
-"""
+"""The research desk: the only way in which a system under test reaches documents."""
 
 import hashlib
 from collections.abc import Mapping, Sequence

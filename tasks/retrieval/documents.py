@@ -1,8 +1,4 @@
-"""What retrieval must know of the documents: who may be seen when, and what is written on them.
-
-What belongs here: loading the catalogue, and reading titles and abstracts by id. What does not: the leakage rule
-(`retriever`), indexing (`tasks.index`).
-"""
+"""What retrieval must know of the documents: who may be seen when, and what is written on them."""
 
 from bisect import bisect_right
 from collections import OrderedDict

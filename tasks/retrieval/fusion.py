@@ -1,7 +1,4 @@
-"""Making one ranking of several.
-
-What belongs here: fusion of lists of documents. What does not: where the lists come from.
-"""
+"""Making one ranking of several."""
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence

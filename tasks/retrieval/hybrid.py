@@ -1,7 +1,4 @@
-"""The retriever that fuses others.
-
-What belongs here: asking several engines and fusing their lists. What does not: the engines, the formula (`fusion`).
-"""
+"""The retriever that fuses others."""
 
 from collections.abc import Sequence
 

@@ -1,7 +1,4 @@
-"""What all desks of a run share: opened indexes, and the documents' dates and texts.
-
-What belongs here: opening datasets for searching. What does not: building indexes (`tasks.index`), the desk itself.
-"""
+"""What all desks of a run share: opened indexes, and the documents' dates and texts."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass

@@ -1,8 +1,4 @@
-"""What a retriever is, and the filter that keeps leakage out of every search.
-
-What belongs here: the protocol, the kinds of query, the catalogue of documents with the rule of what a topic may see.
-What does not: engines (`bm25`, `dense`, `hybrid`), the desk.
-"""
+"""What a retriever is, and the filter that keeps leakage out of every search."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,4 @@
-"""What the engines over an edition share: a retriever's hits as found papers.
-
-What belongs here: from hits to titles and abstracts. What does not: retrieval (`tasks.retrieval`).
-"""
+"""What the engines over an edition share: a retriever's hits as found papers."""
 
 from schemas.search import Found
 from tasks.search.engine import Shelf

@@ -1,8 +1,4 @@
-"""What a search engine is, what it may use, and the registry of engines.
-
-What belongs here: the protocols. What does not: any engine (a file of its own beside this one), asking it
-(`tasks.stats`).
-"""
+"""What a search engine is, what it may use, and the registry of engines."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,8 +1,4 @@
-"""What a judge of search results is, and the registry of judges.
-
-What belongs here: the form of a judge. What does not: any judge (a file of its own beside this one), asking it
-(`tasks.search.judgments`).
-"""
+"""What a judge of search results is, and the registry of judges."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

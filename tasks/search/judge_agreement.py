@@ -1,7 +1,4 @@
-"""The `agreement` stage: how stable a judge is, and how far it agrees with other judges and with people.
-
-What belongs here: which judgments are compared. What does not: formulas (`agreement`), sheets (`judgment_sheets`).
-"""
+"""The `agreement` stage: how stable a judge is, and how far it agrees with other judges and with people."""
 
 from collections.abc import Iterator, Mapping
 from itertools import combinations

@@ -1,7 +1,4 @@
-"""Sheets on which people judge the same papers as a model: written blind, read back strictly.
-
-What belongs here: CSV files. What does not: agreement (`judge_agreement`).
-"""
+"""Sheets on which people judge the same papers as a model: written blind, read back strictly."""
 
 import csv
 import random

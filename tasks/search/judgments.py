@@ -1,8 +1,4 @@
-"""The `judge` stage: every pooled paper is judged once for its query, whoever returned it.
-
-What belongs here: order, asking, outcomes, tables, the estimate. What does not: judges (`tasks/search/judges`), identity of
-papers (`search_pool`), scores.
-"""
+"""The `judge` stage: every pooled paper is judged once for its query, whoever returned it."""
 
 import hashlib
 from collections import Counter

@@ -1,7 +1,4 @@
-"""The pool of a search benchmark: which of the engines' results are the same paper, and what of it is judged.
-
-What belongs here: identity of papers within a query. What does not: judging (`judgments`), scores.
-"""
+"""The pool of a search benchmark: which of the engines' results are the same paper, and what of it is judged."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The `search_queries` stage: test sets of a search benchmark, read and checked.
 
-What belongs here: the form of such files. What does not: engines, judging.
-
 A test set is a JSON object: `{key: {"search_query": text, "settings": {dimension: value}}}`. Keys are unique in their
 file alone, so a query is named `<test set>/<key>`, the test set after its file.
 """

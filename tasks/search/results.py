@@ -1,7 +1,4 @@
-"""The `search_results` stage: an engine answers every query of the test sets.
-
-What belongs here: asking an engine, outcomes, tables. What does not: engines (`tasks/search/engines`), judging (`judgments`).
-"""
+"""The `search_results` stage: an engine answers every query of the test sets."""
 
 import logging
 import math

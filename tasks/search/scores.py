@@ -1,8 +1,4 @@
-"""The `search_scores` stage: what a judge's judgments say of every engine, and which engines can be told apart.
-
-What belongs here: measures of judged lists, groups of queries, comparisons. What does not: judging (`judgments`),
-resampling (`intervals`), tables for people (`tasks/reports`).
-"""
+"""The `search_scores` stage: what a judge's judgments say of every engine, and which engines can be told apart."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations

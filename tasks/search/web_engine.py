@@ -1,7 +1,4 @@
-"""Asking services on the web politely: pauses between requests, patience with busy ones, replies remembered.
-
-What belongs here: one request over HTTP. What does not: any service's form of question and answer (a file each).
-"""
+"""Asking services on the web politely: pauses between requests, patience with busy ones, replies remembered."""
 
 import hashlib
 import logging

@@ -1,7 +1,4 @@
-"""How far two lists of labels of the same things agree.
-
-What belongs here: formulas. What does not: which judgments are compared (`judge_agreement`).
-"""
+"""How far two lists of labels of the same things agree."""
 
 from collections.abc import Sequence
 

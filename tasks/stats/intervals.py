@@ -1,7 +1,4 @@
-"""How sure a mean over topics is: bootstrap intervals, and the paired comparison of two systems.
-
-What belongs here: resampling. What does not: measures (`tasks.metrics`), which topics belong together (`scores`).
-"""
+"""How sure a mean over topics is: bootstrap intervals, and the paired comparison of two systems."""
 
 from collections.abc import Callable
 from typing import NamedTuple

@@ -1,7 +1,4 @@
-"""Garbage collection: deletes what no edition reaches.
-
-What belongs here: choosing and deleting datasets, unfinished builds and trash. What does not: editions themselves.
-"""
+"""Garbage collection: deletes what no edition reaches."""
 
 import fcntl
 import shutil

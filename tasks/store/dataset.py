@@ -1,7 +1,4 @@
-"""A published dataset, read-only.
-
-What belongs here: finding a dataset's files and tables. What does not: making datasets (`workspace`, `store`).
-"""
+"""A published dataset, read-only."""
 
 import hashlib
 from functools import cached_property

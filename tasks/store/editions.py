@@ -1,7 +1,4 @@
-"""Editions: a name for a set of datasets, so that people and reports can speak of them.
-
-What belongs here: reading, growing, publishing and checking editions. What does not: building datasets.
-"""
+"""Editions: a name for a set of datasets, so that people and reports can speak of them."""
 
 import fcntl
 import os

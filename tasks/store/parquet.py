@@ -1,7 +1,4 @@
-"""Writing and reading Parquet the same way everywhere, so that equal rows are equal bytes.
-
-What belongs here: the one writer, and reading tables. What does not: what the columns mean (`schemas/tables`).
-"""
+"""Writing and reading Parquet the same way everywhere, so that equal rows are equal bytes."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path

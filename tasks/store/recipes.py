@@ -1,7 +1,6 @@
 """How an edition is made: every slot that was ever asked for, with its stage, settings and inputs.
 
-What belongs here: keeping recipes. What does not: which slots there are to be (`flows`), building them, what was built
-(`editions`). A slot whose stage failed is in the recipe alone, and is built from it when the cause is mended.
+A slot whose stage failed appears only in the recipe; it is built from there once the cause is fixed.
 """
 
 import fcntl

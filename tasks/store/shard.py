@@ -1,8 +1,4 @@
-"""One shard of a stage: its files appear together, with a marker, or not at all.
-
-What belongs here: a shard, its marker, how rows are dealt out to shards. What does not: which shards a stage has left
-(`workspace`), where they run (`shard_runner`).
-"""
+"""One shard of a stage: its files appear together, with a marker, or not at all."""
 
 import os
 import shutil

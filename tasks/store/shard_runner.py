@@ -1,8 +1,4 @@
-"""Where the shards of a stage run: the protocol, and processes of this machine.
-
-What belongs here: carrying out jobs that know nothing of each other. What does not: which shards there are and what
-they write (`workspace`), other machines (`flows/pipeline/ray_runner`).
-"""
+"""Where the shards of a stage run: the protocol, and processes of this machine."""
 
 import ctypes
 import multiprocessing

@@ -1,7 +1,4 @@
-"""What a stage is: a pure function from content-addressed inputs to an immutable dataset.
-
-What belongs here: the declaration. What does not: any particular stage, and when it runs.
-"""
+"""What a stage is: a pure function from content-addressed inputs to an immutable dataset."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Whether a folder's file system keeps what the store relies on; asked once for each file system.
 
-What belongs here: the assumptions, each tried out. What does not: the store itself (`store`).
-
 The assumptions: a rename replaces atomically and carries folders; `flock` keeps two builders apart, on all machines
 that mount the folder; fsync works. Hard links are wanted, and done without where there are none.
 """

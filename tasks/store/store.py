@@ -1,7 +1,4 @@
-"""The store: builds datasets once, publishes them with one rename, finds and verifies them.
-
-What belongs here: `Store`. What does not: names for sets of datasets (`editions`), deleting (`collect`).
-"""
+"""The store: builds datasets once, publishes them with one rename, finds and verifies them."""
 
 import errno
 import fcntl

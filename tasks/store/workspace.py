@@ -1,8 +1,4 @@
-"""Where a stage works: an unpublished folder whose finished shards survive a kill.
-
-What belongs here: which shards are finished, taken over or left. What does not: a shard (`shard`), where shards run
-(`shard_runner`), publishing (`store`).
-"""
+"""Where a stage works: an unpublished folder whose finished shards survive a kill."""
 
 import hashlib
 import json

@@ -16,7 +16,7 @@ from schemas.tables.runs import OUTCOMES, RUNS
 from tasks.exports.exporter import Exported, all_exporters, find_exporter
 from tasks.metrics.ranking import evaluate_run
 from tasks.store.store import Store
-from tests.ranking.conftest import publish, publish_topics, topic_row
+from tests.published import publish, publish_topics, topic_row
 
 HOSTILE = 'Line\nbreaks,\ttabs,\r\nfeeds\x0b\x85\u2028 and "quotes"'
 

@@ -15,7 +15,7 @@ from tasks.ranking.baseline import Baseline, Kit, Ranking
 from tasks.ranking.runs import SystemSettings, run
 from tasks.store.dataset import Dataset
 from tasks.store.store import Request, Store
-from tests.ranking.conftest import publish_documents, publish_surveys, publish_topics, topic_row
+from tests.published import publish_documents, publish_surveys, publish_topics, topic_row
 
 N_TOPICS = 35
 BIRDS, SURVEY, LATE, LONG = 101, 102, 103, 104

@@ -15,7 +15,7 @@ from tasks.ranking.scores import ScoreSettings, scores
 from tasks.stats.intervals import bootstrap_intervals
 from tasks.store.dataset import Dataset
 from tasks.store.store import Request, Store
-from tests.ranking.conftest import publish, publish_topics, topic_row
+from tests.published import publish, publish_topics, topic_row
 
 TAG = "title.bm25.abstract"
 QRELS = {1: {11: 2, 12: 1}, 2: {21: 1}, 3: {31: 2, 32: 2}, 4: {41: 1, 42: 2}}

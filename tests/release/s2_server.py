@@ -1,7 +1,4 @@
-"""A datasets API and its file store on this machine, with faults that happen exactly where a test puts them.
-
-What belongs here: behaviour of the upstream service. What does not: assertions.
-"""
+"""A datasets API and its file store on this machine, with faults that happen exactly where a test puts them."""
 
 import json
 import re

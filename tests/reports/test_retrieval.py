@@ -11,7 +11,7 @@ from tasks.reports.blocks import Estimate, TableBlock
 from tasks.reports.sections.retrieval import sections
 from tasks.reports.source import ReportSource
 from tasks.store.store import Request, Store
-from tests.ranking.conftest import publish, publish_topics, topic_row
+from tests.published import publish, publish_topics, topic_row
 
 QRELS = {1: {11: 2, 12: 1}, 2: {21: 1}, 3: {31: 2}}
 

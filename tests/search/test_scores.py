@@ -18,7 +18,7 @@ from tasks.exports.search_trec import write_search_trec
 from tasks.search.scores import SearchScoreSettings, holm, search_scores
 from tasks.store.dataset import Dataset
 from tasks.store.store import Request, Store
-from tests.ranking.conftest import publish
+from tests.published import publish
 
 ENGINES = ("good", "bad", "odd")
 Levels = dict[str, dict[str, int | None]]

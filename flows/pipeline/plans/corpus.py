@@ -1,8 +1,4 @@
-"""The steps from a release to documents, topics, relevance judgments, mind-maps and statistics.
-
-What belongs here: what follows from the settings of a corpus. What does not: other steps (`plan`), executing them
-(`pipeline`).
-"""
+"""The steps from a release to documents, topics, relevance judgments, mind-maps and statistics."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple

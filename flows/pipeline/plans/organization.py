@@ -1,7 +1,4 @@
-"""The composition of the organization task: mind-maps, outlines, trees, their scores.
-
-What belongs here: steps as data. What does not: as in `plan`.
-"""
+"""The composition of the organization task: mind-maps, outlines, trees, their scores."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,4 @@
-"""The composition of AirQA: files to tables, passages and indexes; systems, scores, page.
-
-What belongs here: steps as data, and what a maintainer chooses. What does not: executing them (`pipeline`).
-"""
+"""The composition of AirQA: files to tables, passages and indexes; systems, scores, page."""
 
 from collections.abc import Mapping
 from pathlib import Path

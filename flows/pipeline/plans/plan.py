@@ -1,8 +1,4 @@
-"""The one composition of the pipeline: which stages, from which inputs, in which order.
-
-What belongs here: steps as data; indexes, runs and the report. What does not: the other parts (`plan_corpus`,
-`plan_organization`, `plan_search`, `plan_paperqa`), executing steps (`pipeline`), Prefect (`as_task`), the stages.
-"""
+"""The one composition of the pipeline: which stages, from which inputs, in which order."""
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence

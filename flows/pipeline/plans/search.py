@@ -1,7 +1,4 @@
-"""The composition of the search benchmark: queries, engines, judges, scores, page.
-
-What belongs here: steps as data. What does not: as in `plan`.
-"""
+"""The composition of the search benchmark: queries, engines, judges, scores, page."""
 
 import re
 from collections.abc import Callable

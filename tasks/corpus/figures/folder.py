@@ -1,7 +1,4 @@
-"""Figures in a folder, in the layout of the pdffigures2 extractor: `data/<corpus_id>.json` beside `img/<picture>`.
-
-What belongs here: finding lists and pictures among the folder's files. What does not: their form (`source`, `picture`).
-"""
+"""Figures in a folder, in the layout of the pdffigures2 extractor: `data/<corpus_id>.json` beside `img/<picture>`."""
 
 from schemas.errors import BadInput, ReleaseError
 from schemas.release import ReleaseDataset

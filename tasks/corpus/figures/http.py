@@ -1,8 +1,4 @@
-"""Figures from a web server: a list and pictures per paper, at URLs of two templates.
-
-What belongs here: polite and bounded fetching, and what was fetched before. What does not: the form of lists and
-pictures (`source`, `picture`).
-"""
+"""Figures from a web server: a list and pictures per paper, at URLs of two templates."""
 
 import hashlib
 import logging

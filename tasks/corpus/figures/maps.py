@@ -1,8 +1,4 @@
-"""Mind-maps read off figures: which figures may be one, the tree in a picture, and the best of a survey.
-
-What belongs here: questions to the model, and what becomes of the answers. What does not: the stage that goes through
-all surveys (`extracted_mindmaps`), which trees are maps to evaluate on (`mindmaps.map_problem`).
-"""
+"""Mind-maps read off figures: which figures may be one, the tree in a picture, and the best of a survey."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

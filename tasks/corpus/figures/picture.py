@@ -1,7 +1,4 @@
-"""A picture's file, checked by its first bytes and its header; nothing here decodes a picture.
-
-What belongs here: type, size and dimensions. What does not: what it shows, and where it comes from.
-"""
+"""A picture's file, checked by its first bytes and its header; nothing here decodes a picture."""
 
 import io
 import warnings

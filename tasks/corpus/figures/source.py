@@ -1,8 +1,4 @@
-"""What a source of figures gives: a paper's figures by caption, and each one's picture.
-
-What belongs here: the protocol, and the list of figures in the form of the pdffigures2 extractor, which all sources
-share. What does not: where lists and pictures lie (`folder`, `http`), what a picture may be (`picture`).
-"""
+"""What a source of figures gives: a paper's figures by caption, and each one's picture."""
 
 import re
 from collections.abc import Iterator

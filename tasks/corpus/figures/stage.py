@@ -1,8 +1,4 @@
-"""Stage `figures`: figures of surveys with captions and checked pictures.
-
-What belongs here: the stage. What does not: sources and checks (`tasks.corpus.figures`), what a figure shows
-(`extracted_mindmaps`).
-"""
+"""Stage `figures`: figures of surveys with captions and checked pictures."""
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator

@@ -1,8 +1,4 @@
-"""The survey selector that asks a language model about each candidate's title and abstract.
-
-What belongs here: the question and what becomes of its answer. What does not: the interface (`selector`), calls
-(`tasks.llm`).
-"""
+"""The survey selector that asks a language model about each candidate's title and abstract."""
 
 from collections.abc import Sequence
 

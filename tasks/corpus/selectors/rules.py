@@ -1,7 +1,5 @@
 """The survey selector that needs no model: weighted linguistic cues in title and abstract.
 
-What belongs here: the cues and their weights. What does not: the interface (`selector`), any paper's id or title.
-
 The word "survey" names several things. A literature survey announces itself in the title ("..., a survey", "a survey
 of ...", "taxonomy and survey") and speaks of approaches, literature, taxonomies, open problems. A questionnaire study
 speaks of respondents and attitudes, a field survey of sites, vehicles and samples, a sky survey of redshifts; and some

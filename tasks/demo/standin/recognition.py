@@ -1,7 +1,4 @@
-"""Which prompt a conversation was made from, and what was filled into it.
-
-What belongs here: reading chat-completions requests back into prompt, texts and pictures. What does not: answering.
-"""
+"""Which prompt a conversation was made from, and what was filled into it."""
 
 import base64
 import binascii

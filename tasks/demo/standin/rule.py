@@ -1,8 +1,4 @@
-"""What the stand-in is asked and how a rule answers it, and the registry of rules.
-
-What belongs here: the form of question and rule. What does not: any rule (one file each in `tasks/demo/standin/rules`),
-telling prompts apart (`recognition`), HTTP (`server`).
-"""
+"""What the stand-in is asked and how a rule answers it, and the registry of rules."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple

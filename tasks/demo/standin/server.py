@@ -1,8 +1,4 @@
-"""An OpenAI-compatible endpoint on this machine whose answers are made by rule.
-
-What belongs here: HTTP, and the form of requests and replies. What does not: which prompt it is (`recognition`), what
-is answered (`rules`).
-"""
+"""An OpenAI-compatible endpoint on this machine whose answers are made by rule."""
 
 import hashlib
 import logging

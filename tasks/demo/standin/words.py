@@ -1,7 +1,4 @@
-"""Picking the words that carry a text's subject, for rules.
-
-What belongs here: plain functions of words that several rules share. What does not: any rule.
-"""
+"""Picking the words that carry a text's subject, for rules."""
 
 import re
 from collections import Counter

@@ -1,7 +1,4 @@
-"""From qrels and a run to every measure of every topic, exactly as trec_eval has them.
-
-What belongs here: reading labels and scores, the order of a list, means. What does not: formulas of measures.
-"""
+"""From qrels and a run to every measure of every topic, exactly as trec_eval has them."""
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence

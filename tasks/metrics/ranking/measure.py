@@ -1,7 +1,4 @@
-"""What a measure of a ranking is, and the registry of measures.
-
-What belongs here: what a measure gets and returns. What does not: any measure (one file each beside this one).
-"""
+"""What a measure of a ranking is, and the registry of measures."""
 
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,4 @@
-"""The dendrogram of the references' embeddings, each node labelled by its most telling n-gram.
-
-What belongs here: the paper's clustering baseline and its two named options. What does not: embeddings.
-"""
+"""The dendrogram of the references' embeddings, each node labelled by its most telling n-gram."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple

@@ -1,7 +1,4 @@
-"""Themes of the references, each named by the phrase that sets it apart from its siblings; ours, without a model.
-
-What belongs here: cutting the references into themes, and naming them. What does not: embeddings.
-"""
+"""Themes of the references, each named by the phrase that sets it apart from its siblings; ours, without a model."""
 
 import math
 import re

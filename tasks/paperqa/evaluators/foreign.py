@@ -1,7 +1,4 @@
-"""Evaluators of two other data sets that share the evaluator format: M3SciQA and SciDQA.
-
-What belongs here: evaluators whose scores are not 0 or 1 and are never part of AirQA's averages. What does not: AirQA.
-"""
+"""Evaluators of two other data sets that share the evaluator format: M3SciQA and SciDQA."""
 
 import json
 import math

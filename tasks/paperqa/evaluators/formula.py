@@ -1,7 +1,4 @@
-"""The evaluator of mathematical formulas.
-
-What belongs here: the formula group. What does not: computer algebra; equivalence is the judge's verdict.
-"""
+"""The evaluator of mathematical formulas."""
 
 from dataclasses import dataclass
 

@@ -1,8 +1,4 @@
-"""How alike two texts are, on a scale of 0 to 100.
-
-What belongs here: the four documented similarity methods and the comparison with a threshold. What does not:
-normalisation that an evaluator asks for (case, blanks).
-"""
+"""How alike two texts are, on a scale of 0 to 100."""
 
 import math
 import re

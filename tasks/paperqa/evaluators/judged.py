@@ -1,8 +1,4 @@
-"""Evaluators that ask a model for a verdict on free-text answers.
-
-What belongs here: the judged group, asking, and reading a verdict. What does not: the prompts' text (prompts/), and
-what a judge is (the caller brings one, which passes every call through the door to models).
-"""
+"""Evaluators that ask a model for a verdict on free-text answers."""
 
 import re
 import reprlib

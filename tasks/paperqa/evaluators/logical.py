@@ -1,7 +1,4 @@
-"""Evaluators made of evaluators: all parts, any part, not.
-
-What belongs here: the logical group. What does not: anything that looks at an answer beyond its parts.
-"""
+"""Evaluators made of evaluators: all parts, any part, not."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,8 +1,4 @@
-"""Evaluators that compare an answer with one gold value: text, truth value, integer, number, structure.
-
-What belongs here: the match group and the comparisons that the set group shares. What does not: reading answers
-(parsing), similarity scores (fuzzy).
-"""
+"""Evaluators that compare an answer with one gold value: text, truth value, integer, number, structure."""
 
 import math
 from dataclasses import dataclass

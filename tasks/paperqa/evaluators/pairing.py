@@ -1,7 +1,4 @@
-"""One-to-one pairing of two lists by a relation that need not be an equivalence (fuzzy texts, tolerances).
-
-What belongs here: the largest pairing. What does not: the relations.
-"""
+"""One-to-one pairing of two lists by a relation that need not be an equivalence (fuzzy texts, tolerances)."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,6 +1,5 @@
 """What an answer stands for: a list, a mapping, an integer, a number, a truth value, or text.
 
-What belongs here: reading values out of untrusted answers, guarded. What does not: comparing them with a gold value.
 Nothing is executed: text is read as JSON, then as a Python literal, each within bounds of size and depth.
 """
 

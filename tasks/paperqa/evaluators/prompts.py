@@ -1,6 +1,5 @@
 """What a judge is sent: prompts kept as files, filled with foreign text that cannot step out of its place.
 
-What belongs here: reading and filling `prompts/*.md`. What does not: what the prompts ask, how replies are read.
 A file holds the system message and the user message, divided by a line of three dashes.
 """
 

@@ -1,8 +1,7 @@
 """The evaluators by name: what each takes, whom it belongs to, and how one is called.
 
-What belongs here: registration, the kinds of keyword arguments, binding and calling. What does not: any evaluator.
-An evaluator is a function of (answer, options), or of (answer, options, judge) in the groups that may ask a model; its
-options are a frozen dataclass, from whose fields the accepted keyword arguments and their kinds are read.
+An evaluator is a function of (answer, options), or of (answer, options, judge) in the groups that may ask a model. Its
+options are a frozen dataclass, from whose fields the accepted keyword arguments and their types are read.
 """
 
 import dataclasses

@@ -1,7 +1,4 @@
-"""The evaluator of retrieval questions: does the answer name the paper?
-
-What belongs here: the retrieval group. What does not: ranking metrics of lists of papers.
-"""
+"""The evaluator of retrieval questions: does the answer name the paper?"""
 
 from dataclasses import dataclass
 from typing import cast

@@ -1,7 +1,4 @@
-"""Evaluators that compare an answer's elements with a gold list: included in it, all included, enough in common.
-
-What belongs here: the set group. What does not: comparing two elements (match).
-"""
+"""Evaluators that compare an answer's elements with a gold list: included in it, all included, enough in common."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,8 +1,4 @@
-"""Whether an evaluator, as it stands in the data, is one that can score.
-
-What belongs here: walking an evaluator's tree and finding what its registry entry forbids (V5, V8, W9, W10, W11).
-What does not: rules about questions (checks).
-"""
+"""Whether an evaluator, as it stands in the data, is one that can score."""
 
 import reprlib
 from collections.abc import Iterator, Mapping

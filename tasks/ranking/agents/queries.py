@@ -1,8 +1,4 @@
-"""Search queries as models write them, and documents as models read them.
-
-What belongs here: reading queries out of a model's words, the query that stands in for others, passages. What does not:
-any system (`tasks/ranking/baselines`).
-"""
+"""Search queries as models write them, and documents as models read them."""
 
 import re
 from collections.abc import Sequence

@@ -1,7 +1,4 @@
-"""Answers in plain text that must have a form: reading them, and asking once more.
-
-What belongs here: the turn that shows what is wrong. What does not: answers in JSON (`tasks.llm.structured`), any form.
-"""
+"""Answers in plain text that must have a form: reading them, and asking once more."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar

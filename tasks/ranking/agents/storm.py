@@ -1,8 +1,4 @@
-"""STORM's research of a subject: people, their conversations with an expert who searches, and an outline.
-
-What belongs here: the method, whoever uses it. What does not: ranking documents (`tasks/ranking/baselines/storm.py`), making
-trees of outlines (`tasks/organization`).
-"""
+"""STORM's research of a subject: people, their conversations with an expert who searches, and an outline."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence

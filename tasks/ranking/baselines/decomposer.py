@@ -1,7 +1,4 @@
-"""Decomposer: a model breaks the subject into queries, and what they find is fused.
-
-What belongs here: the method and its variants. What does not: fusion (`tasks.retrieval.fusion`).
-"""
+"""Decomposer: a model breaks the subject into queries, and what they find is fused."""
 
 import re
 from collections.abc import Callable, Sequence

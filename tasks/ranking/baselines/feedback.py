@@ -1,7 +1,4 @@
-"""Pseudo-relevance feedback in term and embedding space, without a model: our strong baseline.
-
-What belongs here: the method and its settings. What does not: searching and the leakage rule (`tasks.retrieval`).
-"""
+"""Pseudo-relevance feedback in term and embedding space, without a model: our strong baseline."""
 
 import math
 from collections import Counter

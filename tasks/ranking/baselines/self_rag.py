@@ -1,8 +1,4 @@
-"""Self-RAG as prompts: a query that a model rewrites from the papers it finds, and judges itself.
-
-What belongs here: the loop for models without reflection tokens. What does not: Self-RAG models with token
-probabilities (`self_rag_tokens`).
-"""
+"""Self-RAG as prompts: a query that a model rewrites from the papers it finds, and judges itself."""
 
 from typing import Literal, TypeVar
 

@@ -1,7 +1,5 @@
 """Self-RAG with a Self-RAG model: reflection tokens, read from the probabilities that the endpoint returns.
 
-What belongs here: the tree of drafts and its scores. What does not: other models (`self_rag`).
-
 The endpoint must serve such a model with log-probabilities, go on with an assistant's turn that is begun, and show
 special tokens; vLLM does all three, and is told so by the members of the request named in `SERVING`.
 """

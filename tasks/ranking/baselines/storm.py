@@ -1,7 +1,4 @@
-"""STORM as an agent that searches: what it found while researching, in the order of finding.
-
-What belongs here: the ranking made of its history. What does not: the research (`tasks.ranking.agents.storm`).
-"""
+"""STORM as an agent that searches: what it found while researching, in the order of finding."""
 
 from schemas.llm import Demand
 from schemas.topic import Topic

@@ -1,7 +1,4 @@
-"""The corpus in numbers, beside the paper's, and its Figure 4.
-
-What belongs here: what the `statistics` stage counted and drew. What does not: counting.
-"""
+"""The corpus in numbers, beside the paper's, and its Figure 4."""
 
 from typing import Any
 

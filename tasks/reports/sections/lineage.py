@@ -1,7 +1,4 @@
-"""Where every number comes from: datasets, their keys and digests, what they dropped, the settings.
-
-What belongs here: facts from manifests. What does not: scores.
-"""
+"""Where every number comes from: datasets, their keys and digests, what they dropped, the settings."""
 
 import orjson
 

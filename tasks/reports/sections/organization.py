@@ -1,8 +1,4 @@
-"""Organization: Table 3 with intervals, beside the paper's, and gold and built trees side by side.
-
-What belongs here: scores of built trees. What does not: how they were computed (`tasks/stats`), drawing
-(`treedrawing`).
-"""
+"""Organization: Table 3 with intervals, beside the paper's, and gold and built trees side by side."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,4 @@
-"""Questions over papers: averages by tag beside the published ones, outcomes and cost, systems compared.
-
-What belongs here: tables of scored answers. What does not: single questions (`tasks/reports/paperqa_report`).
-"""
+"""Questions over papers: averages by tag beside the published ones, outcomes and cost, systems compared."""
 
 from collections.abc import Mapping
 from typing import Any

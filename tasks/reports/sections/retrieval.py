@@ -1,7 +1,4 @@
-"""Discovery and selection: Tables 1 and 2 with intervals, beside the paper's.
-
-What belongs here: scores of ranked runs. What does not: how they were computed (`tasks/stats`).
-"""
+"""Discovery and selection: Tables 1 and 2 with intervals, beside the paper's."""
 
 import polars as pl
 

@@ -1,7 +1,4 @@
-"""Search engines judged on real queries: scores, which engines can be told apart, where they fail, the judges' care.
-
-What belongs here: what the stages `judge`, `search_scores` and `agreement` found. What does not: computing it.
-"""
+"""Search engines judged on real queries: scores, which engines can be told apart, where they fail, the judges' care."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """arXiv's search over HTTP.
 
-What belongs here: its form of question and answer. What does not: HTTP (`web`).
-
 Answers are Atom, read by a parser that refuses document types and entities. Source: arXiv API User's Manual.
 """
 

@@ -1,7 +1,5 @@
 """Results that some engine gave before, in a file.
 
-What belongs here: reading and checking such files. What does not: judging them.
-
 JSON lines, CSV or Parquet, one row a result. Columns: `query_key` (as in the test set's file, or `<test set>/<key>`),
 `rank` (from 1), `title`; and where there are any `abstract`, `id`, `url`, `score`.
 """

@@ -1,7 +1,5 @@
 """OpenAlex's search over HTTP.
 
-What belongs here: its form of question and answer. What does not: HTTP (`web`).
-
 An API key is sent as `api_key`, an address to write to as `mailto`. Source: OpenAlex's documentation of `/works`.
 """
 

@@ -1,7 +1,5 @@
 """Semantic Scholar's relevance search over HTTP.
 
-What belongs here: its form of question and answer. What does not: HTTP (`web`).
-
 An API key is sent as `x-api-key`. Source: the Academic Graph API's documentation of `/paper/search`.
 """
 

@@ -1,7 +1,5 @@
 """Any engine behind an address that speaks our own small protocol.
 
-What belongs here: the protocol's client. What does not: HTTP (`web`).
-
 The address gets `POST` with the JSON object `{"query": text, "n": number}` and answers with the JSON object
 `{"results": [{"title": text, "abstract": text, "id": text, "url": text, "score": number}, ...]}`, best first. Only
 `title` must be there. `id` is best `doi:...`, `arxiv:...` or `corpusid:...`. Status 429 or 503 with `Retry-After` asks

@@ -11,6 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 from tasks.demo.standin.server import StandIn, StandInSettings
+from tests.conftest import REPOSITORY
 from tests.demo.standin.killed_process import AT_ONCE, QUESTIONS, ask_all
 
 SCRIPT = Path(__file__).with_name("killed_process.py")
@@ -24,7 +25,7 @@ def asked(log: Path) -> Counter[str]:
 def test_after_a_kill_only_calls_under_way_are_asked_again(tmp_path: Path) -> None:
     log, cache = tmp_path / "log.jsonl", tmp_path / "calls.sqlite"
     with StandIn(StandInSettings(log=log, delay_s=0.05)) as server:
-        environment = os.environ | {"PYTHONPATH": str(SCRIPT.parents[2])}
+        environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
         process = subprocess.Popen([sys.executable, str(SCRIPT), server.url, str(cache)], env=environment)
         while asked(log).total() < QUESTIONS // 2:
             assert process.poll() is None, "it ended before it could be killed"

@@ -25,11 +25,11 @@ from tasks.store.shard_runner import Job
 from tasks.store.stage import Stage, stage
 from tasks.store.store import Request, Store
 from tasks.store.workspace import Workspace
+from tests.conftest import REPOSITORY
 from tests.flows.conftest import Number
 from tests.store.conftest import Elsewhere
 
 SHARDS = 12
-REPOSITORY = Path(__file__).parents[2]
 
 
 def write_number(shard: Shard, number: int) -> None:

@@ -1,7 +1,6 @@
 """The catalogue of deployments: every entry can be run, asks for no secret, and the server refuses wrong values."""
 
 import re
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -16,8 +15,9 @@ from pydantic import ValidationError
 from flows.server.deploy import deploy
 from flows.server.deployments import CATALOGUE, POOLS, QUEUES, Job, Schedule, prefect_file
 from flows.server.settings import DeploySettings
+from tests.conftest import REPOSITORY
 
-PREFECT_FILE = Path(__file__).parents[2] / "infra" / "prefect.yaml"
+PREFECT_FILE = REPOSITORY / "infra" / "prefect.yaml"
 SECRET = re.compile(r"key|token|secret|password|credential|auth", re.IGNORECASE)
 
 

@@ -23,7 +23,7 @@ from tasks.retrieval.retriever import Allowed, Retriever
 from tasks.store.store import Request, Store
 from tests.demo.standin.asking import ScriptedModel, asker_of, door_to
 from tests.llm.scripted_server import ScriptedServer
-from tests.ranking.conftest import publish_documents, publish_surveys
+from tests.published import publish_documents, publish_surveys
 
 RETRIEVERS = ("bm25", "dense", "hybrid")
 

@@ -2,11 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pytest
 
 from schemas.identifiers import StageName
 from schemas.manifest import Ref
@@ -28,11 +26,6 @@ class _NoSettings(Settings):
     """Nothing to choose; `number` keeps datasets of one stage apart."""
 
     number: int = 0
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "root")
 
 
 def publish(

@@ -1,7 +1,4 @@
-"""Server, workers and deployments on one machine, for looking and trying: `arena ui`.
-
-What belongs here: starting and ending those processes. What does not: installations that run for days (`infra/`).
-"""
+"""Server, workers and deployments on one machine, for looking and trying: `arena ui`."""
 
 import os
 import signal
@@ -42,16 +39,13 @@ def serve_ui(folder: Path, port: int, papers: int) -> None:
 
 def _set_up() -> None:
     """The catalogue, prefilled so that nothing needs a network: the demo's encoder, releases from the folder."""
-    from prefect.client.orchestration import get_client
-
-    from flows.server.deploy import deploy
+    from flows.server.deploy import deploy_to_server
     from flows.server.deployments import CATALOGUE
 
     index = {"encoder": ENCODER.model_dump()}
     offline = {"build-index": {"settings": index}, "weekly": {"settings": {"source": "mirror", "index": index}}}
     jobs = [job.model_copy(update={"parameters": offline.get(job.name, job.parameters)}) for job in CATALOGUE]
-    with get_client(sync_client=True) as client:
-        deploy(client, jobs=jobs)
+    deploy_to_server(jobs=jobs)
 
 
 @contextmanager
