@@ -1,58 +1,90 @@
-"""How a Parquet table is declared, once: the pyarrow schema, the validation and the documentation derive from it."""
+"""Parquet tables, each declared once as a row class: schema, validation and documentation derive from it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
 
 from schemas.errors import BadInput
 from schemas.registry import Registry
 
+RowT = TypeVar("RowT", bound=tuple[Any, ...])
+
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its type, what it means, and the rule for null."""
+    """What a field of a row class is in Parquet; the field's annotation says whether it may be null."""
 
-    name: str
     type: pa.DataType
     meaning: str
-    nullable: bool = False
     unit: str | None = None
     source: str | None = None
 
-    @property
-    def field(self) -> pa.Field:
+    def field(self, name: str, *, nullable: bool) -> pa.Field:
         """The pyarrow field, with meaning, unit and source as metadata."""
         notes = {"meaning": self.meaning, "unit": self.unit, "source": self.source}
-        return pa.field(self.name, self.type, self.nullable, {k: v for k, v in notes.items() if v})
+        return pa.field(name, self.type, nullable, {k: v for k, v in notes.items() if v})
 
 
 @dataclass(frozen=True)
-class Table:
+class Table(Generic[RowT]):
     """One Parquet table of the project.
 
     Args:
         name: Snake-case plural noun; also the file prefix where the table is a side table of a dataset.
-        meaning: One sentence: what a row is.
-        columns: In file order.
+        row: NamedTuple of one row. Its docstring's first line says what a row is; each field is annotated
+            `Annotated[<type>, Column(...)]`, in file order, with `| None` where null is allowed.
         key: Columns that identify a row.
         order: Columns by which the rows of one file ascend (empty: arrival order).
     """
 
     name: str
-    meaning: str
-    columns: tuple[Column, ...]
+    row: type[RowT]
     key: tuple[str, ...] = ()
     order: tuple[str, ...] = ()
+
+    @property
+    def meaning(self) -> str:
+        """One sentence: what a row is."""
+        return (self.row.__doc__ or "").partition("\n")[0]
 
     @cached_property
     def arrow(self) -> pa.Schema:
         """The pyarrow schema."""
-        return pa.schema([c.field for c in self.columns], metadata={"table": self.name, "meaning": self.meaning})
+        hints = get_type_hints(self.row, include_extras=True)
+        fields = [_field(name, hint) for name, hint in hints.items()]
+        return pa.schema(fields, metadata={"table": self.name, "meaning": self.meaning})
 
     def empty(self) -> pa.Table:
         """A table of this schema without rows."""
         return self.arrow.empty_table()
+
+    def of(self, rows: Iterable[RowT]) -> pa.Table:
+        """An Arrow table of the given rows, in their order.
+
+        Raises:
+            BadInput: A value does not fit its column.
+        """
+        columns = list(zip(*rows, strict=True)) or [()] * len(self.arrow)
+        try:
+            arrays = [pa.array(values, field.type) for values, field in zip(columns, self.arrow, strict=True)]
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise BadInput(f"table {self.name}: {error}") from error
+        return pa.Table.from_arrays(arrays, schema=self.arrow)
+
+    def rows(self, table: pa.Table) -> list[RowT]:
+        """The rows of an Arrow table as row objects; columns are taken by name.
+
+        Raises:
+            BadInput: A column is missing.
+        """
+        if missing := set(self.arrow.names) - set(table.column_names):
+            raise BadInput(f"table {self.name}: no column {', '.join(sorted(missing))} in {table.column_names}")
+        return [
+            self.row(*values) for values in zip(*(table[name].to_pylist() for name in self.arrow.names), strict=True)
+        ]
 
     def conform(self, table: pa.Table) -> pa.Table:
         """Returns `table` with exactly this table's schema.
@@ -70,18 +102,28 @@ class Table:
             raise BadInput(f"table {self.name}: {error}") from error
 
 
-_registry = Registry[Table]("table", "schemas.tables")
+def _field(name: str, hint: Any) -> pa.Field:
+    if get_origin(hint) is not Annotated:
+        raise TypeError(f"field {name}: annotate it as Annotated[<type>, Column(...)]")
+    python_type, column = get_args(hint)
+    return column.field(name, nullable=type(None) in get_args(python_type))
 
 
-def declare(table: Table) -> Table:
+AnyTable = Table[Any]
+
+_registry = Registry[AnyTable]("table", "schemas.tables")
+
+
+def declare(table: Table[RowT]) -> Table[RowT]:
     """Registers a table under its name and returns it.
 
     Raises:
         ValueError: Another table has the name.
     """
-    return _registry.add(table.name, table)
+    _registry.add(table.name, table)
+    return table
 
 
-def all_tables() -> dict[str, Table]:
+def all_tables() -> dict[str, AnyTable]:
     """Every declared table by name: each file of `schemas/tables`."""
     return _registry.all()

@@ -2,7 +2,9 @@
 
 import sys
 
-from schemas.table import Column, Table, all_tables
+import pyarrow as pa
+
+from schemas.table import AnyTable, all_tables
 
 
 def tables_page() -> str:
@@ -17,7 +19,7 @@ def tables_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _section(table: Table) -> list[str]:
+def _section(table: AnyTable) -> list[str]:
     lines = [f"## {table.name}", "", table.meaning]
     if table.key:
         lines.append(f"Key: {', '.join(table.key)}. Rows of a file ascend by: {', '.join(table.order) or 'arrival'}.")
@@ -26,13 +28,14 @@ def _section(table: Table) -> list[str]:
         "",
         "| column | type | null | meaning | source |",
         "| --- | --- | --- | --- | --- |",
-        *map(_row, table.columns),
+        *map(_row, table.arrow),
     ]
 
 
-def _row(column: Column) -> str:
-    meaning = f"{column.meaning} ({column.unit})" if column.unit else column.meaning
-    cells = [f"`{column.name}`", str(column.type), "yes" if column.nullable else "no", meaning, column.source or ""]
+def _row(field: pa.Field) -> str:
+    notes = {key.decode(): value.decode() for key, value in (field.metadata or {}).items()}
+    meaning = f"{notes['meaning']} ({notes['unit']})" if "unit" in notes else notes["meaning"]
+    cells = [f"`{field.name}`", str(field.type), "yes" if field.nullable else "no", meaning, notes.get("source", "")]
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 

@@ -1,28 +1,28 @@
 """Topics: accepted surveys as information needs, kept or excluded with the reason."""
 
+from datetime import date
+from typing import Annotated, NamedTuple
+
 import pyarrow as pa
 
 from schemas.table import Column, Table, declare
 
-TOPICS = declare(
-    Table(
-        "topics",
-        "One accepted survey; only rows with outcome `kept` are evaluated.",
-        (
-            Column("topic_id", pa.int64(), "corpus_id of the survey"),
-            Column("title", pa.string(), "The information need: all that a system is told"),
-            Column("horizon", pa.date32(), "Documents must be published before it", nullable=True),
-            Column("horizon_precision", pa.string(), "`day`, `month`, `year` or `none`"),
-            Column("fields_of_study", pa.list_(pa.string()), "Of the survey"),
-            Column("references", pa.int32(), "All references, matched or not"),
-            Column("linked", pa.int32(), "References with a corpus_id"),
-            Column("accessible", pa.int32(), "Linked references that are documents of the corpus"),
-            Column("relevant", pa.int32(), "Accessible references left after the leakage rules: its qrels"),
-            Column("influential", pa.int32(), "Of those, the influential ones"),
-            Column("coverage", pa.float64(), "accessible / references", nullable=True),
-            Column("outcome", pa.string(), "`kept`, `no_references`, `none_accessible`, `no_date`, `none_left`"),
-        ),
-        key=("topic_id",),
-        order=("topic_id",),
-    )
-)
+
+class TopicRow(NamedTuple):
+    """One accepted survey; only rows with outcome `kept` are evaluated."""
+
+    topic_id: Annotated[int, Column(pa.int64(), "corpus_id of the survey")]
+    title: Annotated[str, Column(pa.string(), "The information need: all that a system is told")]
+    horizon: Annotated[date | None, Column(pa.date32(), "Documents must be published before it")]
+    horizon_precision: Annotated[str, Column(pa.string(), "`day`, `month`, `year` or `none`")]
+    fields_of_study: Annotated[list[str], Column(pa.list_(pa.string()), "Of the survey")]
+    references: Annotated[int, Column(pa.int32(), "All references, matched or not")]
+    linked: Annotated[int, Column(pa.int32(), "References with a corpus_id")]
+    accessible: Annotated[int, Column(pa.int32(), "Linked references that are documents of the corpus")]
+    relevant: Annotated[int, Column(pa.int32(), "Accessible references left after the leakage rules: its qrels")]
+    influential: Annotated[int, Column(pa.int32(), "Of those, the influential ones")]
+    coverage: Annotated[float | None, Column(pa.float64(), "accessible / references")]
+    outcome: Annotated[str, Column(pa.string(), "`kept`, `no_references`, `none_accessible`, `no_date`, `none_left`")]
+
+
+TOPICS = declare(Table("topics", TopicRow, key=("topic_id",), order=("topic_id",)))

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from schemas.identifiers import DatasetName
-from schemas.table import Table
+from schemas.table import AnyTable
 from schemas.tables.abstract_records import ABSTRACT_RECORDS
 from schemas.tables.bibliography import BIBLIOGRAPHY
 from schemas.tables.citation_records import CITATION_RECORDS
@@ -29,7 +29,7 @@ from tasks.release.decode import (
 from tasks.release.s2orc import decode_s2orc, decode_s2orc_v2
 from tasks.store.parquet import ROW_GROUP
 
-ENTRY = pa.struct([pa.field(column.name, column.type) for column in BIBLIOGRAPHY.columns[2:]])
+ENTRY = pa.struct([pa.field(field.name, field.type) for field in list(BIBLIOGRAPHY.arrow)[2:]])
 """An entry without the paper and the position: a member of the list column `entries` of full texts until they part."""
 
 Integers = Sequence[np.ndarray]
@@ -59,7 +59,7 @@ class Format(NamedTuple):
         level: zstd level of the main table.
     """
 
-    tables: tuple[Table, ...]
+    tables: tuple[AnyTable, ...]
     decode: Callable[[Record, Counter[str]], Row]
     tabulate: Callable[[list[Row]], pa.Table]
     identify: Callable[[pa.Table], Integers]
@@ -79,7 +79,7 @@ class Format(NamedTuple):
 
     def empty(self) -> pa.Table:
         """A table as `tabulate` makes it, without rows."""
-        fields = [pa.field(column.name, column.type) for column in self.tables[0].columns]
+        fields = [pa.field(field.name, field.type) for field in self.tables[0].arrow]
         fields += [pa.field("entries", pa.list_(ENTRY))] if len(self.tables) > 1 else []
         return pa.schema(fields).empty_table()
 
@@ -88,10 +88,10 @@ def _without_notes(decode: Callable[[Record], Row]) -> Callable[[Record, Counter
     return lambda record, _: decode(record)
 
 
-def _plain(table: Table) -> Callable[[list[Row]], pa.Table]:
+def _plain(table: AnyTable) -> Callable[[list[Row]], pa.Table]:
     def tabulate(rows: list[Row]) -> pa.Table:
         columns = zip(*rows, strict=True)
-        arrays = [pa.array(values, field.type) for values, field in zip(columns, table.columns, strict=True)]
+        arrays = [pa.array(values, field.type) for values, field in zip(columns, table.arrow, strict=True)]
         return pa.Table.from_arrays(arrays, table.arrow.names)
 
     return tabulate

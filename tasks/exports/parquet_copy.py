@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from schemas.table import Table
+from schemas.table import AnyTable
 from schemas.tables.qrels import QRELS
 from schemas.tables.runs import RUNS
 from schemas.tables.topics import TOPICS
@@ -16,7 +16,7 @@ class ParquetExporter:
 
     def write(self, exported: Exported, folder: Path) -> list[Path]:
         """Writes the files and returns their paths."""
-        sources: list[tuple[str, Table, list[Path]]] = [
+        sources: list[tuple[str, AnyTable, list[Path]]] = [
             ("topics", TOPICS, exported.topics.files()),
             ("qrels", QRELS, exported.topics.files("qrels")),
         ]

@@ -20,7 +20,7 @@ from schemas.errors import (
 from schemas.llm import ModelName
 from schemas.paperqa import AnswerOutcome, Question
 from schemas.settings import BaselineName, Settings
-from schemas.table import Table
+from schemas.table import AnyTable
 from schemas.tables.model_calls import MODEL_CALLS
 from schemas.tables.paperqa_runs import PAPERQA_ANSWERS, PAPERQA_LOOKUPS, PAPERQA_STEPS
 from tasks.llm.asker import Asker, in_threads, open_door
@@ -44,7 +44,7 @@ NOTE_LENGTH = 500
 MOST_ANSWER = 120_000
 """Characters of an answer that are kept: about 30,000 tokens."""
 
-TABLES: dict[str, Table] = {
+TABLES: dict[str, AnyTable] = {
     "part": PAPERQA_ANSWERS,
     "steps": PAPERQA_STEPS,
     "lookups": PAPERQA_LOOKUPS,

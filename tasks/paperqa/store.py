@@ -12,7 +12,7 @@ from schemas.errors import BadInput
 from schemas.paperqa import AnnotatedExample, PaperId, PaperMetadata
 from schemas.paperqa_processed import ProcessedPaper
 from schemas.settings import Settings
-from schemas.table import Table
+from schemas.table import AnyTable
 from schemas.tables.paperqa_papers import (
     PAPERQA_EQUATIONS,
     PAPERQA_FIGURES,
@@ -35,7 +35,7 @@ Row = dict[str, Any]
 SHARD_PAPERS = 500
 """Papers of a shard; a conference has one shard or several."""
 
-PARTS: Mapping[str, Table] = {
+PARTS: Mapping[str, AnyTable] = {
     "part": PAPERQA_PAPERS,
     "sections": PAPERQA_SECTIONS,
     "tables": PAPERQA_TABLES,
@@ -209,6 +209,6 @@ def _item_rows(found: ProcessedPaper) -> dict[str, Iterator[Row]]:
     }
 
 
-def _write(shard: Shard, prefix: str, table: Table, rows: Iterable[Row]) -> None:
+def _write(shard: Shard, prefix: str, table: AnyTable, rows: Iterable[Row]) -> None:
     path = shard.file(f"{prefix}-{shard.name}.parquet")
     write_table(path, table, pa.Table.from_pylist(list(rows), table.arrow))

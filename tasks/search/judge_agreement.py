@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from schemas.search import LEVELS
 from schemas.settings import Settings
-from schemas.table import Table
+from schemas.table import AnyTable
 from schemas.tables.agreements import AGREEMENTS, CONFIDENCES
 from tasks.search.judgment_sheets import PaperOf, read_labels
 from tasks.stats.agreement import krippendorff_alpha, weighted_kappa
@@ -124,5 +124,5 @@ def _confidences(sources: list[Source]) -> Iterator[Row]:
             }
 
 
-def _write(shard: Shard, prefix: str, table: Table, rows: list[Row]) -> None:
+def _write(shard: Shard, prefix: str, table: AnyTable, rows: list[Row]) -> None:
     write_table(shard.file(f"{prefix}-00000.parquet"), table, pa.Table.from_pylist(rows, table.arrow))

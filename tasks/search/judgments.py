@@ -10,7 +10,7 @@ import pyarrow as pa
 from schemas.errors import OverBudget
 from schemas.llm import Estimate, LlmAccess
 from schemas.search import JudgeSettings
-from schemas.table import Table
+from schemas.table import AnyTable
 from schemas.tables.judgments import JUDGMENTS, SEARCH_POOL
 from tasks.llm.asker import Asker, in_threads, open_door, write_calls
 from tasks.llm.blocking import BlockingDoor
@@ -187,6 +187,6 @@ def _sources(judged: Sequence[Judged]) -> Iterator[tuple[str, float]]:
     yield "judgments repaired", sum(one.repaired for one in judged)
 
 
-def _write(shard: Shard, prefix: str, table: Table, rows: list[Row]) -> None:
+def _write(shard: Shard, prefix: str, table: AnyTable, rows: list[Row]) -> None:
     name = "00000" if prefix == "pool" else shard.name
     write_table(shard.file(f"{prefix}-{name}.parquet"), table, pa.Table.from_pylist(rows, table.arrow))

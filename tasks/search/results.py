@@ -12,7 +12,7 @@ from schemas.errors import ArenaError, MissingDependency, StageFailed, Transient
 from schemas.identifiers import Outcome
 from schemas.search import EngineSettings, Found, SearchQuery, document_key
 from schemas.settings import RetrieverName
-from schemas.table import Table
+from schemas.table import AnyTable
 from schemas.tables.search_results import SEARCH_OUTCOMES, SEARCH_RESULTS, WEB_REPLIES
 from tasks.ranking.answers import NOTE_LENGTH
 from tasks.retrieval.library import open_library
@@ -221,6 +221,6 @@ def _write(shard: Shard, answers: Sequence[Answer], tag: str) -> None:
     _write_rows(shard, "outcomes", SEARCH_OUTCOMES, outcomes)
 
 
-def _write_rows(shard: Shard, prefix: str, table: Table, rows: list[Row]) -> None:
+def _write_rows(shard: Shard, prefix: str, table: AnyTable, rows: list[Row]) -> None:
     path = shard.file(f"{prefix}-{shard.name}.parquet")
     write_table(path, table, pa.Table.from_pylist(rows, table.arrow))

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from schemas.search import CUTOFFS, HIGH, REPORTED, SearchQuery
 from schemas.settings import Settings
-from schemas.table import Table
+from schemas.table import AnyTable
 from schemas.tables.search_scores import SEARCH_COMPARISONS, SEARCH_SCORES, SEARCH_SUMMARIES
 from tasks.metrics.ranking import Judged
 from tasks.metrics.ranking.ndcg import ndcg
@@ -266,5 +266,5 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return corrected
 
 
-def _write(shard: Shard, prefix: str, table: Table, rows: list[Row]) -> None:
+def _write(shard: Shard, prefix: str, table: AnyTable, rows: list[Row]) -> None:
     write_table(shard.file(f"{prefix}-00000.parquet"), table, pa.Table.from_pylist(rows, table.arrow))

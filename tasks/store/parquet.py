@@ -8,7 +8,7 @@ from typing import Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from schemas.table import Table
+from schemas.table import AnyTable, RowT, Table
 
 ROW_GROUP = 64 * 1024
 """Rows of a row group; fixed, because it shows in the bytes."""
@@ -26,7 +26,7 @@ class TableWriter:
         level: zstd level.
     """
 
-    def __init__(self, path: Path, table: Table, *, row_group: int = ROW_GROUP, level: int = 3) -> None:
+    def __init__(self, path: Path, table: AnyTable, *, row_group: int = ROW_GROUP, level: int = 3) -> None:
         self._table = table
         self._row_group = row_group
         vectors = any(pa.types.is_fixed_size_list(field.type) for field in table.arrow)
@@ -71,7 +71,7 @@ class TableWriter:
             self._writer.close()
 
 
-def write_table(path: Path, table: Table, rows: pa.Table | Iterable[pa.Table]) -> int:
+def write_table(path: Path, table: AnyTable, rows: pa.Table | Iterable[pa.Table]) -> int:
     """Writes one file and returns its number of rows.
 
     Raises:
@@ -81,6 +81,15 @@ def write_table(path: Path, table: Table, rows: pa.Table | Iterable[pa.Table]) -
         for batch in [rows] if isinstance(rows, pa.Table) else rows:
             writer.write(batch)
     return writer.rows
+
+
+def write_rows(path: Path, table: Table[RowT], rows: Iterable[RowT]) -> int:
+    """Writes row objects to one file and returns their number.
+
+    Raises:
+        BadInput: A value does not fit its column.
+    """
+    return write_table(path, table, table.of(rows))
 
 
 def read_tables(paths: Iterable[Path], columns: list[str] | None = None) -> Iterator[pa.Table]:

@@ -1,6 +1,7 @@
 """Declared tables: rows are checked against them, and their page is up to date."""
 
 from pathlib import Path
+from typing import Annotated, NamedTuple
 
 import pyarrow as pa
 import pytest
@@ -37,9 +38,36 @@ def test_keys_and_orders_name_columns() -> None:
         assert {*table.key, *table.order} <= set(table.arrow.names), table.name
 
 
+class Another(NamedTuple):
+    """Another."""
+
+    x: Annotated[int, Column(pa.int8(), "x")]
+
+
+class Reading(NamedTuple):
+    """A reading."""
+
+    place: Annotated[int, Column(pa.int32(), "Where", unit="m")]
+    note: Annotated[str | None, Column(pa.string(), "Why")]
+
+
+def test_rows_become_a_table_and_come_back() -> None:
+    readings = Table("readings", Reading)
+    rows = [Reading(1, None), Reading(2, "late")]
+    assert readings.of(rows).schema.equals(readings.arrow, check_metadata=True)
+    assert readings.rows(readings.of(rows)) == rows
+    assert readings.of([]).num_rows == 0
+    with pytest.raises(BadInput, match="table readings"):
+        readings.of([Reading("x", None)])  # pyright: ignore[reportArgumentType]
+
+
+def test_null_is_allowed_where_the_annotation_says_so() -> None:
+    assert [field.nullable for field in Table("readings", Reading).arrow] == [False, True]
+
+
 def test_a_name_is_taken_once() -> None:
     with pytest.raises(ValueError, match="two tables are named qrels"):
-        declare(Table("qrels", "Another.", (Column("x", pa.int8(), "x"),)))
+        declare(Table("qrels", Another))
 
 
 def test_the_page_of_tables_is_up_to_date() -> None:
