@@ -76,7 +76,7 @@ class Corpus:
 def _fill(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
     unknown = set(row) - set(table.arrow.names)
     assert not unknown, f"table {table.name} has no columns {unknown}"
-    blank = {c.name: None if c.nullable else _blank(c.type) for c in table.columns if c.name not in row}
+    blank = {c.name: None if c.nullable else _blank(c.type) for c in table.arrow if c.name not in row}
     return {**blank, **row}
 
 
