@@ -1,9 +1,11 @@
 """Fixtures that every room's tests share."""
 
 import atexit
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -23,13 +25,29 @@ settings.register_profile("arena", deadline=None)
 settings.load_profile("arena")
 
 
+def _shared_folder() -> Path:
+    return Path(os.environ.get("ARENA_SHARED", REPOSITORY.parent / "shared"))
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of third-party material for development (real papers, reference cases); never part of the project."""
-    path = Path(os.environ.get("ARENA_SHARED", REPOSITORY.parent / "shared"))
+    path = _shared_folder()
     if not path.is_dir():
         pytest.skip(f"no third-party material at {path} (set ARENA_SHARED to its folder)")
     return path
+
+
+@pytest.fixture(scope="session")
+def reference_cases() -> Callable[[str], list[dict[str, Any]]]:
+    """Reads cases answered by other tools, by kind: the project's own, and those of the third-party folder if any."""
+    folders = [REPOSITORY / "tests" / "reference", _shared_folder() / "oracle"]
+
+    def read(kind: str) -> list[dict[str, Any]]:
+        files = [folder / f"{kind}.jsonl" for folder in folders if folder.is_dir()]
+        return [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+
+    return read
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,9 @@
 import json
 import logging
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,9 +21,7 @@ from tasks.metrics.headings import (
     soft_recall,
 )
 
-
-def cases(shared: Path, name: str) -> list[dict]:
-    return [json.loads(line) for line in (shared / "oracle" / name).read_text().splitlines()]
+Cases = Callable[[str], list[dict[str, Any]]]
 
 
 def encoder(vectors: dict[str, list[float]]):
@@ -34,10 +34,23 @@ def angles(texts: list[str]) -> np.ndarray:
     return np.column_stack([np.cos(radians), np.sin(radians)])
 
 
-def test_soft_recall_of_every_reference_case(shared: Path) -> None:
-    headings = json.loads((shared / "oracle" / "minilm_headings.json").read_text())
-    for case in cases(shared, "soft_recall.jsonl"):
-        embed = encoder(headings if isinstance(case["embeddings"], str) else case["embeddings"])
+@pytest.fixture(scope="session")
+def embeddings_in(request: pytest.FixtureRequest) -> Callable[[dict[str, Any]], dict[str, list[float]]]:
+    """Reads a case's vectors: its own, or those of the file that it names beside the third-party cases."""
+
+    def read(case: dict[str, Any]) -> dict[str, list[float]]:
+        if isinstance(case["embeddings"], dict):
+            return case["embeddings"]
+        return json.loads((request.getfixturevalue("shared") / "oracle" / "minilm_headings.json").read_text())
+
+    return read
+
+
+def test_soft_recall_of_every_reference_case(
+    reference_cases: Cases, embeddings_in: Callable[[dict[str, Any]], dict[str, list[float]]]
+) -> None:
+    for case in reference_cases("soft_recall"):
+        embed = encoder(embeddings_in(case))
         golden, predicted, expected = case["golden"], case["predicted"], case["expected"]
         found = soft_recall(golden, predicted, embed)
         close = {"abs": 1e-6, "rel": 1e-6} if case["min_abs_row_sum"] >= 0.1 else {"rel": 1e-3}
@@ -53,8 +66,8 @@ def test_soft_recall_of_every_reference_case(shared: Path) -> None:
         assert found.value == pytest.approx(as_float32, abs=1e-5, rel=1e-5 if "abs" in close else 1e-3), case["id"]
 
 
-def test_entity_recall_of_every_reference_case(shared: Path) -> None:
-    for case in cases(shared, "entity_recall.jsonl"):
+def test_entity_recall_of_every_reference_case(reference_cases: Cases) -> None:
+    for case in reference_cases("entity_recall"):
         found = heading_entity_recall(case["golden_entities"], case["predicted_entities"])
         assert found == case["expected"]["heading_entity_recall"], case["id"]
 

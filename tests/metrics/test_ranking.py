@@ -1,8 +1,8 @@
 """evaluate_run against the reference cases, against trec_eval on random input, and on bad input."""
 
-import json
 import math
-from pathlib import Path
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,10 +17,8 @@ LABELLINGS = {"graded": "graded", "influential": "influential_only"}
 MEASURES = {"P_10", "P_100", "recall_10", "recall_100", "ndcg_cut_10", "ndcg_cut_30", "ndcg_cut_100", "recip_rank"}
 
 
-def test_reference_cases(shared: Path) -> None:
-    lines = (shared / "oracle" / "ir.jsonl").read_text().splitlines()
-    assert lines
-    for case in map(json.loads, lines):
+def test_reference_cases(reference_cases: Callable[[str], list[dict[str, Any]]]) -> None:
+    for case in reference_cases("ir"):
         for labels, name in LABELLINGS.items():
             expected, found = case["expected"][name], evaluate_run(case["qrels"], case["run"], labels)
             place = f"{case['id']} {labels}"

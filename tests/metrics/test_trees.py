@@ -1,10 +1,11 @@
 """Tree distances: against reference tools, closed forms, and the bounds that any edit distance keeps."""
 
-import json
 import random
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,6 +24,8 @@ from tasks.metrics.trees import (
     tree_edit_distance,
     tree_semantic_distance,
 )
+
+Cases = Callable[[str], list[dict[str, Any]]]
 
 leaves = st.builds(lambda label: Tree(label=label, children=[]), st.sampled_from("abcdef"))
 random_trees = st.recursive(
@@ -72,17 +75,13 @@ def zss_distance(t1: Tree, t2: Tree, relabel=lambda a, b: int(a != b)) -> int:
     )
 
 
-def cases(shared: Path, name: str) -> list[dict]:
-    return [json.loads(line) for line in (shared / "oracle" / name).read_text().splitlines()]
+def test_edit_distance_of_every_reference_case(reference_cases: Cases) -> None:
+    for case in reference_cases("ted"):
+        assert tree_edit_distance(case["t1"], case["t2"]) == case["expected"]["ted"], case["id"]
 
 
-def test_edit_distance_of_every_reference_case(shared: Path) -> None:
-    found = {case["id"]: tree_edit_distance(case["t1"], case["t2"]) for case in cases(shared, "ted.jsonl")}
-    assert found == {case["id"]: case["expected"]["ted"] for case in cases(shared, "ted.jsonl")}
-
-
-def test_semantic_distances_of_every_reference_case(shared: Path) -> None:
-    for case in cases(shared, "tsd.jsonl"):
+def test_semantic_distances_of_every_reference_case(reference_cases: Cases) -> None:
+    for case in reference_cases("tsd"):
         given = [case[key] for key in ("t1", "t2", "labels1", "labels2", "sim", "threshold")]
         found = {
             "tsd": tree_semantic_distance(*given),

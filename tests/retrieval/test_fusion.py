@@ -1,8 +1,7 @@
 """Fusion: every reference case, and what must hold for any lists."""
 
-import json
 import math
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,13 +10,11 @@ from hypothesis import strategies as st
 
 from tasks.retrieval.fusion import maximum_score_fusion, reciprocal_rank_fusion
 
-
-def cases(shared: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (shared / "oracle" / "rrf.jsonl").read_text().splitlines()]
+Cases = Callable[[str], list[dict[str, Any]]]
 
 
-def test_reference_cases_of_reciprocal_ranks(shared: Path) -> None:
-    for case in cases(shared):
+def test_reference_cases_of_reciprocal_ranks(reference_cases: Cases) -> None:
+    for case in reference_cases("rrf"):
         fused = reciprocal_rank_fusion(case["rankings"], case["k"])
         assert dict(fused) == pytest.approx(case["expected"]["scores"], abs=1e-9), case["id"]
         place = 0
@@ -28,8 +25,8 @@ def test_reference_cases_of_reciprocal_ranks(shared: Path) -> None:
         assert place == len(fused) == case["expected"]["n"]
 
 
-def test_reference_cases_of_best_scores(shared: Path) -> None:
-    scored = [case for case in cases(shared) if "list_scores" in case]
+def test_reference_cases_of_best_scores(reference_cases: Cases) -> None:
+    scored = [case for case in reference_cases("rrf") if "list_scores" in case]
     assert scored
     for case in scored:
         lists = [list(zip(*pair, strict=True)) for pair in zip(case["rankings"], case["list_scores"], strict=True)]
