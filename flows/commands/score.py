@@ -8,7 +8,8 @@ from flows.pipeline import summaries as tables
 from flows.pipeline.models import choose_model, model_access
 from flows.pipeline.walk import choose_edition
 from schemas.errors import UsageError
-from tasks.corpus.selector import find_selector, open_asking, score_selector
+from tasks.corpus.selector_scoring import score_selector
+from tasks.corpus.survey_selector import connect_model, find_selector
 from tasks.metrics.ranking import evaluate_run
 from tasks.ranking.run_files import read_qrels, read_run
 from tasks.store.editions import Editions
@@ -64,8 +65,8 @@ def selector(
         raise UsageError(f"edition {chosen} has no papers; run: arena build")
     chosen_selector = find_selector(name)
     asked = choose_model(store.root, model) if chosen_selector.prompt_id else None
-    with open_asking(model_access(store.root) if asked else None, asked) as asking:
-        found = score_selector(labels, store.open(papers), chosen_selector, asking=asking)
+    with connect_model(model_access(store.root) if asked else None, asked) as connection:
+        found = score_selector(labels, store.open(papers), chosen_selector, connection=connection)
     if json:
         show_json({**found._asdict(), "confusions": [wrong._asdict() for wrong in found.confusions]})
         return

@@ -14,7 +14,7 @@ from flows.pipeline.walk import choose_edition, remedy
 from schemas.errors import UsageError
 from schemas.identifiers import Field
 from schemas.settings import RetrieverName
-from tasks.retrieval.library import PARTS, open_library
+from tasks.retrieval.backend import REQUIRED_DATASETS, open_backend
 from tasks.retrieval.retriever import NEVER, Allowed
 from tasks.store.dataset import Dataset
 from tasks.store.editions import Editions
@@ -48,12 +48,12 @@ def search(
         json: Print them as JSON.
     """
     machine = machine or Machine()
-    datasets = _open_datasets(Store(machine.root), edition, [*PARTS[retriever]], field)
-    library = open_library(retriever, datasets, machine)
-    everybody = replace(library.catalogue, surveys=np.zeros_like(library.catalogue.surveys))
+    datasets = _open_datasets(Store(machine.root), edition, [*REQUIRED_DATASETS[retriever]], field)
+    backend = open_backend(retriever, datasets, machine)
+    everybody = replace(backend.catalogue, surveys=np.zeros_like(backend.catalogue.surveys))
     allowed = Allowed(everybody, NOBODY, before) if before else None
-    hits = library.engines[retriever].search(query, k, allowed).hits
-    documents = library.reader.read([hit.corpus_id for hit in hits])
+    hits = backend.engines[retriever].search(query, k, allowed).hits
+    documents = backend.reader.read([hit.corpus_id for hit in hits])
     days = everybody.days[everybody.rows(np.array([hit.corpus_id for hit in hits], np.int64))]
     rows: list[tables.Row] = [
         {
@@ -72,7 +72,7 @@ def search(
 
 
 def _open_datasets(store: Store, edition: str | None, parts: list[str], field: Field) -> dict[str, Dataset]:
-    """The documents, the surveys and the indexes of one field, by the names that a library knows them by."""
+    """The documents, the surveys and the indexes of one field, by the names that a backend knows them by."""
     name = choose_edition(store, edition)
     slots = Editions(store).load(name).slots
     wanted = {"documents": "documents", "surveys": "surveys", **{part: f"{part}/{field}" for part in parts}}

@@ -17,7 +17,7 @@ from pydantic import Field
 from schemas.manifest import Counts
 from schemas.settings import CorpusRule, Settings
 from schemas.tables.documents import DOCUMENTS
-from tasks.corpus.engine import budget_of, connect
+from tasks.corpus.duckdb_session import limits_of, open_session
 from tasks.store.parquet import count_rows, write_table
 from tasks.store.shard import Shard
 from tasks.store.stage import stage
@@ -84,7 +84,7 @@ def _choose(work: Workspace[DocumentSettings]) -> Path:
     path = work.scratch / "chosen.npy"
     papers = (rows for file in work.dataset("papers").files() for rows in _eligible(file, work.settings.corpus))
     ids = (pa.record_batch({"corpus_id": rows["corpus_id"].combine_chunks()}) for rows in papers)
-    with connect(budget_of(work), "choice") as db:
+    with open_session(limits_of(work), "choice") as db:
         db.from_arrow(pa.RecordBatchReader.from_batches(pa.schema([("corpus_id", pa.int64())]), ids)).create("eligible")
         cited = work.dataset("references").relation(db).filter("cited_id IS NOT NULL")
         cited.select("cited_id").distinct().create("cited_papers")

@@ -18,8 +18,10 @@ from schemas.manifest import Counts
 from schemas.release import SourceFile
 from schemas.settings import Settings
 from schemas.tables.quarantine import QUARANTINE
+from tasks.corpus.diff_merging import apply_diffs
+from tasks.corpus.external_sort import RunWriter, merge_runs
 from tasks.corpus.record_formats import FORMATS
-from tasks.corpus.record_lines import (
+from tasks.corpus.record_parsing import (
     PLACE_COLUMNS,
     Batch,
     Rejects,
@@ -29,8 +31,6 @@ from tasks.corpus.record_lines import (
     resolve,
     without_collection,
 )
-from tasks.corpus.spills import RunWriter, merge_runs
-from tasks.corpus.updates import apply_diffs
 from tasks.release.lines import read_lines
 from tasks.store.dataset import MAIN
 from tasks.store.parquet import TableWriter

@@ -10,7 +10,7 @@ import duckdb
 from schemas.settings import Settings
 from schemas.tables.bibliography import BIBLIOGRAPHY
 from schemas.tables.references import REFERENCES
-from tasks.corpus.engine import budget_of, connect, tables
+from tasks.corpus.duckdb_session import iter_tables, limits_of, open_session
 from tasks.store.parquet import write_table
 from tasks.store.stage import stage
 from tasks.store.workspace import Workspace
@@ -82,14 +82,14 @@ def references(work: Workspace[ReferenceSettings]) -> None:
     Source: section 3.2 of the ResearchArena paper.
     """
     for shard in work.pending(["part-00000"]):
-        with shard, connect(budget_of(work), shard.name) as db:
+        with shard, open_session(limits_of(work), shard.name) as db:
             _open_inputs(work, db)
             db.execute(ENTRIES)
             db.execute(EDGES)
             db.execute(f"CREATE TEMP TABLE merged AS {MERGED}")
             rows = db.sql("FROM merged ORDER BY survey_id, cited_id NULLS LAST, entries, mentions")
             path = shard.file("part-00000.parquet")
-            shard.counts.kept = write_table(path, REFERENCES, tables(rows))
+            shard.counts.kept = write_table(path, REFERENCES, iter_tables(rows))
             shard.counts.read = shard.counts.kept
             shard.counts.notes = dict(db.sql(NOTES).to_arrow_table().to_pylist()[0])
 

@@ -16,7 +16,7 @@ import orjson
 from schemas.mindmap import Shape
 from schemas.settings import Settings
 from schemas.tables.dropped_references import DROPPED_REFERENCES
-from tasks.corpus.engine import budget_of, connect
+from tasks.corpus.duckdb_session import limits_of, open_session
 from tasks.corpus.plots import draw_complexity, draw_coverage, draw_fields, fit_complexity
 from tasks.store.dataset import Dataset
 from tasks.store.shard import Shard
@@ -73,7 +73,7 @@ def statistics(work: Workspace[StatisticsSettings]) -> None:
     Source: section 4 and Figure 4 of the ResearchArena paper.
     """
     for shard in work.pending(["statistics"]):
-        with shard, connect(budget_of(work), shard.name) as db:
+        with shard, open_session(limits_of(work), shard.name) as db:
             for name in ("papers", "documents", "surveys", "topics"):
                 work.dataset(name).relation(db).create_view(name)
             work.dataset("references").relation(db).create_view("refs")

@@ -16,8 +16,16 @@ from schemas.manifest import Counts
 from schemas.settings import Settings
 from schemas.tables.model_calls import MODEL_CALLS
 from schemas.tables.surveys import SURVEYS
-from tasks.corpus.engine import budget_of, connect, tables
-from tasks.corpus.selector import TITLE_PATTERNS, Asking, Candidate, SurveySelector, Word, find_selector, open_asking
+from tasks.corpus.duckdb_session import iter_tables, limits_of, open_session
+from tasks.corpus.survey_selector import (
+    TITLE_PATTERNS,
+    Candidate,
+    ModelConnection,
+    SurveySelector,
+    Word,
+    connect_model,
+    find_selector,
+)
 from tasks.llm.asker import call_rows
 from tasks.store.dataset import Dataset
 from tasks.store.parquet import write_table
@@ -84,16 +92,20 @@ def surveys(work: Workspace[SurveySettings]) -> None:
         raise UsageError(f"survey selector {settings.selector} {needs}")
     read = sum(file.rows or 0 for file in work.dataset("papers").manifest.files)
     for shard in work.pending(["part-00000"]):
-        with shard, open_asking(work.llm, settings.model) as asking, connect(budget_of(work), shard.name) as db:
+        with (
+            shard,
+            connect_model(work.llm, settings.model) as connection,
+            open_session(limits_of(work), shard.name) as db,
+        ):
             earlier = _last_alike(work)
             _find_candidates(work, db, earlier, selector)
-            _judge_new(work, db, selector, asking)
-            verdicts = _counted(tables(db.sql(VERDICTS)), shard.counts)
+            _judge_new(work, db, selector, connection)
+            verdicts = _counted(iter_tables(db.sql(VERDICTS)), shard.counts)
             candidates = write_table(shard.file("part-00000.parquet"), SURVEYS, verdicts)
             notes = dict(db.sql(NOTES).to_arrow_table().to_pylist()[0])
             shard.counts.add(Counts(read=read, dropped={"title": read - candidates}, notes=notes))
-            if asking:
-                write_table(shard.file(f"{CALLS}-00000.parquet"), MODEL_CALLS, _all_calls(db, earlier, asking))
+            if connection:
+                write_table(shard.file(f"{CALLS}-00000.parquet"), MODEL_CALLS, _all_calls(db, earlier, connection))
 
 
 def _last_alike(work: Workspace[SurveySettings]) -> Dataset | None:
@@ -114,23 +126,26 @@ def _find_candidates(
 
 
 def _judge_new(
-    work: Workspace[SurveySettings], db: duckdb.DuckDBPyConnection, selector: SurveySelector, asking: Asking | None
+    work: Workspace[SurveySettings],
+    db: duckdb.DuckDBPyConnection,
+    selector: SurveySelector,
+    connection: ModelConnection | None,
 ) -> None:
     """Makes table `judged`: verdicts on candidates that have none, some at a time; all at once by a batch service."""
     db.from_arrow(SURVEYS.empty()).create("judged")
     new = db.cursor().sql(NEW)  # a cursor of its own, because rows are inserted while it is read
-    together = asking is not None and asking.access.settings.batch
+    together = connection is not None and connection.access.settings.batch
     judged = 0
-    for rows in filter(len, [new.to_arrow_table()] if together else tables(new, TOGETHER)):
-        db.from_arrow(_judge(rows, selector, asking)).insert_into("judged")
+    for rows in filter(len, [new.to_arrow_table()] if together else iter_tables(new, TOGETHER)):
+        db.from_arrow(_judge(rows, selector, connection)).insert_into("judged")
         judged += len(rows)
         work.report(Progress(work.stage, 0, 1, f"{judged:,} candidates judged"))
 
 
-def _judge(rows: pa.Table, selector: SurveySelector, asking: Asking | None) -> pa.Table:
+def _judge(rows: pa.Table, selector: SurveySelector, connection: ModelConnection | None) -> pa.Table:
     """Rows of SURVEYS of candidates, in their order."""
     candidates = [Candidate(**row) for row in rows.select(list(Candidate._fields)).to_pylist()]
-    verdicts = pa.Table.from_pylist([verdict._asdict() for verdict in selector.select(candidates, asking)])
+    verdicts = pa.Table.from_pylist([verdict._asdict() for verdict in selector.select(candidates, connection)])
     columns = {name: rows[name] for name in ("corpus_id", "title", "text_digest")}
     columns["selector"] = pa.array([selector.name] * len(rows), pa.string())
     return SURVEYS.conform(pa.table(columns | {name: verdicts[name] for name in verdicts.column_names}))
@@ -145,10 +160,12 @@ def _counted(verdicts: Iterator[pa.Table], counts: Counts) -> Iterator[pa.Table]
         yield rows
 
 
-def _all_calls(db: duckdb.DuckDBPyConnection, earlier: Dataset | None, asking: Asking) -> Iterator[pa.Table]:
+def _all_calls(
+    db: duckdb.DuckDBPyConnection, earlier: Dataset | None, connection: ModelConnection
+) -> Iterator[pa.Table]:
     """Rows of MODEL_CALLS in the order of the candidates: those made, and those that known verdicts rest on."""
     if earlier is None:
-        return iter([call_rows(asking.askers)])
+        return iter([call_rows(connection.askers)])
     earlier.relation(db, CALLS).create_view("calls")
-    made = db.from_arrow(call_rows(asking.askers))
-    return tables(db.sql(KNOWN_CALLS).union(made).order("subject::BIGINT, place"))
+    made = db.from_arrow(call_rows(connection.askers))
+    return iter_tables(db.sql(KNOWN_CALLS).union(made).order("subject::BIGINT, place"))

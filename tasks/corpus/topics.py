@@ -13,7 +13,7 @@ from schemas.tables.dropped_references import DROPPED_REFERENCES
 from schemas.tables.qrels import QRELS
 from schemas.tables.topics import TOPICS
 from tasks.corpus.dates import horizon_of
-from tasks.corpus.engine import budget_of, connect, tables
+from tasks.corpus.duckdb_session import iter_tables, limits_of, open_session
 from tasks.store.parquet import write_table
 from tasks.store.shard import Shard
 from tasks.store.stage import stage
@@ -98,13 +98,13 @@ def topics(work: Workspace[TopicSettings]) -> None:
     Source: sections 3.2 and 5 of the ResearchArena paper.
     """
     for shard in work.pending(["part-00000"]):
-        with shard, connect(budget_of(work), shard.name) as db:
+        with shard, open_session(limits_of(work), shard.name) as db:
             _open_inputs(work, db)
             db.execute(JUDGED)
-            write_table(shard.file("part-00000.parquet"), TOPICS, tables(db.sql(TOPIC_ROWS)))
-            write_table(shard.file(f"{QRELS.name}-00000.parquet"), QRELS, tables(db.sql(QREL_ROWS)))
+            write_table(shard.file("part-00000.parquet"), TOPICS, iter_tables(db.sql(TOPIC_ROWS)))
+            write_table(shard.file(f"{QRELS.name}-00000.parquet"), QRELS, iter_tables(db.sql(QREL_ROWS)))
             dropped = shard.file(f"{DROPPED_REFERENCES.name}-00000.parquet")
-            write_table(dropped, DROPPED_REFERENCES, tables(db.sql(DROPPED_ROWS)))
+            write_table(dropped, DROPPED_REFERENCES, iter_tables(db.sql(DROPPED_ROWS)))
             _count(db, shard)
 
 

@@ -14,7 +14,7 @@ from PIL import Image, ImageDraw, ImageFont
 from PIL.PngImagePlugin import PngInfo
 
 from schemas.mindmap import Tree, dump_tree, walk
-from tasks.demo.papers import Head, Library
+from tasks.demo.papers import Head, PaperGenerator
 
 MINDMAP = "mindmap"
 """Key of the text inside a PNG: the map as `schemas.mindmap.dump_tree` writes it."""
@@ -45,12 +45,12 @@ class _Figure(NamedTuple):
     data: bytes
 
 
-def write_figures(folder: Path, library: Library, share: float, papers: int, broken: bool) -> int:
+def write_figures(folder: Path, generator: PaperGenerator, share: float, papers: int, broken: bool) -> int:
     """Writes `data/<corpus_id>.json` and `img/<corpus_id>-Figure<n>-1.png` and returns the number of surveys.
 
     Args:
         folder: Created when absent.
-        library: The papers.
+        generator: Makes the papers of the release.
         share: Share of surveys that get figures, 0 to 1; equal shares choose equal surveys.
         papers: Papers of the release.
         broken: The first survey also gets a picture that is none, and a name of a picture outside the folder.
@@ -58,11 +58,11 @@ def write_figures(folder: Path, library: Library, share: float, papers: int, bro
     for inside in ("data", "img"):
         (folder / inside).mkdir(parents=True, exist_ok=True)
     written = 0
-    for head in map(library.head, range(papers)):
+    for head in map(generator.head, range(papers)):
         random = Random(f"figures/{head.corpus_id}")  # noqa: S311
         if head.kind != "survey" or random.random() >= share:
             continue
-        entries = [_write(folder, head, figure) for figure in _figures(head, library.mindmap(head.number), random)]
+        entries = [_write(folder, head, figure) for figure in _figures(head, generator.mindmap(head.number), random)]
         if broken and not written:
             (folder / "img" / f"{head.corpus_id}-Figure9-1.png").write_bytes(b"<html>not found</html>")
             entries += [_entry(f"{head.corpus_id}-Figure9-1.png"), _entry("../../../outside.png")]

@@ -86,7 +86,7 @@ def pick(random: Random, values: Sequence[T]) -> T:
     return values[int(random.random() * len(values))]
 
 
-class Library:
+class PaperGenerator:
     """All papers of a seed, of which a release takes the first ones.
 
     Args:

@@ -12,8 +12,8 @@ from pydantic import Field
 from schemas.identifiers import DatasetName
 from schemas.settings import Settings
 from tasks.demo.figures import write_figures
-from tasks.demo.papers import Library, Paper
-from tasks.demo.record_format import (
+from tasks.demo.papers import Paper, PaperGenerator
+from tasks.demo.release_records import (
     Json,
     broken_lines,
     format_abstract,
@@ -50,7 +50,7 @@ def write_release(folder: Path, settings: SyntheticSettings) -> dict[DatasetName
         settings: What to write.
     """
     target = folder / settings.release
-    library = Library(settings.seed, settings.full_text_share, settings.paragraphs)
+    generator = PaperGenerator(settings.seed, settings.full_text_share, settings.paragraphs)
     datasets: tuple[DatasetName, ...] = ("papers", "abstracts", "citations", settings.full_text)
     lines: dict[DatasetName, int] = dict.fromkeys(datasets, 0)
     paths = {name: [target / name / f"part-{n:03d}.jsonl.gz" for n in range(settings.files)] for name in datasets}
@@ -58,7 +58,7 @@ def write_release(folder: Path, settings: SyntheticSettings) -> dict[DatasetName
     with ExitStack() as stack:
         files = {path: stack.enter_context(_create(path)) for path in unused}
         for number in range(settings.papers):
-            for dataset, records in _format(library.paper(number), settings.full_text).items():
+            for dataset, records in _format(generator.paper(number), settings.full_text).items():
                 found = [orjson.dumps(record) for record in records]
                 if settings.broken and found and not lines[dataset]:
                     found = [*broken_lines(dataset, records[0]), *found]
@@ -69,7 +69,7 @@ def write_release(folder: Path, settings: SyntheticSettings) -> dict[DatasetName
     for path in unused:
         path.unlink()
     if settings.figures:
-        write_figures(target / "figures", library, settings.figures, settings.papers, settings.broken)
+        write_figures(target / "figures", generator, settings.figures, settings.papers, settings.broken)
     return lines
 
 

@@ -18,7 +18,7 @@ from tasks.llm.blocking import BlockingDoor
 from tasks.ranking.answers import Answer, SystemSettings, answer_topic
 from tasks.ranking.baseline import Kit, System, find_baseline
 from tasks.ranking.evaluated_topics import evaluated_topics, read_qrels
-from tasks.retrieval.library import PARTS, Library, open_library
+from tasks.retrieval.backend import REQUIRED_DATASETS, SearchBackend, open_backend
 from tasks.store.dataset import Dataset
 from tasks.store.parquet import write_table
 from tasks.store.shard import Shard, in_shards
@@ -39,7 +39,7 @@ SHARD_TOPICS = 16
 
 
 class _Group(NamedTuple):
-    """Topics of one shard, and what a worker process needs to open its library; folders by input name."""
+    """Topics of one shard, and what a worker process needs to open its backend; folders by input name."""
 
     topics: tuple[Topic, ...]
     settings: SystemSettings
@@ -80,11 +80,11 @@ def run(work: Workspace[SystemSettings]) -> None:
         return
     if work.finished() >= set(groups):
         return
-    library = _open(settings.retriever, folders, work.resources)
+    backend = _open(settings.retriever, folders, work.resources)
     with open_door(work.llm, settings.model) if settings.model else nullcontext() as door:
         for shard in work.pending(list(groups)):
             with shard:
-                _write_group(shard, groups[shard.name], library, door, work.llm)
+                _write_group(shard, groups[shard.name], backend, door, work.llm)
 
 
 def _system(settings: SystemSettings) -> System:
@@ -97,7 +97,7 @@ def _system(settings: SystemSettings) -> System:
 
 
 def _require_inputs(work: Workspace[SystemSettings]) -> None:
-    needed = {"topics", "documents", "surveys", *PARTS[work.settings.retriever]}
+    needed = {"topics", "documents", "surveys", *REQUIRED_DATASETS[work.settings.retriever]}
     if lacking := needed - set(work.inputs):
         raise StageFailed(
             f"stage run: {work.settings.tag} searches with {work.settings.retriever} and lacks "
@@ -105,13 +105,13 @@ def _require_inputs(work: Workspace[SystemSettings]) -> None:
         )
 
 
-def _open(retriever: RetrieverName, folders: Folders, resources: Resources) -> Library:
-    return open_library(retriever, {name: Dataset(folder) for name, folder in folders}, resources)
+def _open(retriever: RetrieverName, folders: Folders, resources: Resources) -> SearchBackend:
+    return open_backend(retriever, {name: Dataset(folder) for name, folder in folders}, resources)
 
 
 @lru_cache(maxsize=1)
-def _open_once(retriever: RetrieverName, folders: Folders) -> Library:
-    """The library of a worker process; it holds no embeddings, so nothing about the machine matters."""
+def _open_once(retriever: RetrieverName, folders: Folders) -> SearchBackend:
+    """The backend of a worker process; it holds no embeddings, so nothing about the machine matters."""
     return _open(retriever, folders, Resources())
 
 
@@ -120,10 +120,14 @@ def _answer_group(shard: Shard, group: _Group) -> None:
 
 
 def _write_group(
-    shard: Shard, group: _Group, library: Library, door: BlockingDoor | None = None, access: LlmAccess | None = None
+    shard: Shard,
+    group: _Group,
+    backend: SearchBackend,
+    door: BlockingDoor | None = None,
+    access: LlmAccess | None = None,
 ) -> None:
     settings = group.settings
-    answered = in_threads(lambda topic: _answer(topic, group, library, door), group.topics, access if door else None)
+    answered = in_threads(lambda topic: _answer(topic, group, backend, door), group.topics, access if door else None)
     hits = [row for topic, answer, _ in answered for row in _run_rows(topic, answer, settings.tag)]
     searches = [search._asdict() for _, _, kit in answered for search in kit.desk.searches]
     outcomes = [
@@ -146,11 +150,13 @@ def _write_group(
         _count(shard, answer)
 
 
-def _answer(topic: Topic, group: _Group, library: Library, door: BlockingDoor | None) -> tuple[Topic, Answer, Kit]:
+def _answer(
+    topic: Topic, group: _Group, backend: SearchBackend, door: BlockingDoor | None
+) -> tuple[Topic, Answer, Kit]:
     settings = group.settings
     only = None if group.relevant is None else group.relevant.get(topic.topic_id, ())
     asker = Asker(door, "run", settings.model, str(topic.topic_id)) if door and settings.model else None
-    kit = Kit(library.desk(topic, only), settings.cutoff, settings.seed, asker)
+    kit = Kit(backend.desk(topic, only), settings.cutoff, settings.seed, asker)
     return topic, answer_topic(_system(settings), topic, kit), kit
 
 

@@ -15,7 +15,7 @@ from schemas.settings import RetrieverName
 from schemas.table import AnyTable
 from schemas.tables.search_results import SEARCH_OUTCOMES, SEARCH_RESULTS, WEB_REPLIES
 from tasks.ranking.answers import NOTE_LENGTH
-from tasks.retrieval.library import open_library
+from tasks.retrieval.backend import open_backend
 from tasks.search.engine import Engine, EngineKit, RecordedEngine, RegisteredEngine, Shelf, WebAccess, find_engine
 from tasks.search.queries import read_queries
 from tasks.search.web_engine import Remembered, WebClient
@@ -110,8 +110,8 @@ class _Desk:
 
     def _open_shelf(self, name: RetrieverName) -> Shelf:
         datasets = {part: item for part, item in self._work.inputs.items() if isinstance(item, Dataset)}
-        library = open_library(name, datasets, self._work.resources)
-        return Shelf(library.engines[name], library.reader)
+        backend = open_backend(name, datasets, self._work.resources)
+        return Shelf(backend.engines[name], backend.reader)
 
     def _open_web(self, interval_s: float) -> WebClient:
         limits, mailto = self._access.limits, self._access.mailto

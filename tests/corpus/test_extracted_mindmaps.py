@@ -18,7 +18,7 @@ from tasks.corpus.extracted_mindmaps import ExtractedMindmapSettings, extracted_
 from tasks.corpus.figures.maps import FigureTree
 from tasks.corpus.figures.stage import FigureSettings, figures
 from tasks.corpus.mindmaps import map_problem
-from tasks.demo.papers import Library
+from tasks.demo.papers import PaperGenerator
 from tasks.demo.release import SyntheticSettings, write_release
 from tasks.demo.standin.rule import Asked
 from tasks.demo.standin.server import NAME, StandIn, StandInSettings
@@ -144,14 +144,14 @@ def test_the_stand_in_reads_the_maps_of_the_synthetic_release(corpus: Corpus, tm
     settings = SyntheticSettings(papers=300, figures=0.6)
     write_release(tmp_path / "releases", settings)
     files = open_release(tmp_path / "releases", settings.release, tmp_path / "prints")["figures"]
-    library = Library(settings.seed, settings.full_text_share, settings.paragraphs)
-    surveys = {head.corpus_id: head for head in map(library.head, range(settings.papers)) if head.kind == "survey"}
+    generator = PaperGenerator(settings.seed, settings.full_text_share, settings.paragraphs)
+    surveys = {head.corpus_id: head for head in map(generator.head, range(settings.papers)) if head.kind == "survey"}
     with StandIn(StandInSettings()) as standin:
         dataset = extract(corpus, files, {i: head.title for i, head in surveys.items()}, standin.url)
     maps = pl.read_parquet(dataset.files()).rows(named=True)
     assert {row["topic_id"] for row in maps} == {int(f.name[5:-5]) for f in files.files if f.name.startswith("data/")}
     for row in maps:
-        assert parse_tree(row["tree"]) == load_any(library.mindmap(surveys[row["topic_id"]].number))
+        assert parse_tree(row["tree"]) == load_any(generator.mindmap(surveys[row["topic_id"]].number))
     assert dataset.manifest.counts.failed == 0
 
 

@@ -12,9 +12,9 @@ import pytest
 from schemas.errors import OverBudget, UsageError
 from schemas.llm import LlmAccess, ModelName
 from schemas.tables.papers import PAPERS
-from tasks.corpus.selector import Candidate, SurveyAnswer
-from tasks.corpus.selectors.model import ModelSelector
-from tasks.corpus.selectors.rules import RuleSelector
+from tasks.corpus.survey_selector import Candidate, SurveyAnswer
+from tasks.corpus.survey_selectors.model import ModelSelector
+from tasks.corpus.survey_selectors.rules import RuleSelector
 from tasks.corpus.surveys import SurveySettings, surveys
 from tasks.demo.standin.rule import Asked
 from tasks.demo.standin.server import NAME, StandIn, StandInSettings

@@ -158,9 +158,9 @@ def test_sizes_in_memory_do_not_show(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     expected = part_digests(builder.build(synthetic[dataset]))
-    monkeypatch.setattr("tasks.corpus.spills.RUN_BYTES", 60_000)
-    monkeypatch.setattr("tasks.corpus.spills.BATCH_BYTES", 3_000)
-    monkeypatch.setattr("tasks.corpus.record_lines.BATCH_BYTES", 20_000)
+    monkeypatch.setattr("tasks.corpus.external_sort.RUN_BYTES", 60_000)
+    monkeypatch.setattr("tasks.corpus.external_sort.BATCH_BYTES", 3_000)
+    monkeypatch.setattr("tasks.corpus.record_parsing.BATCH_BYTES", 20_000)
     assert part_digests(builder.build(synthetic[dataset], root="small")) == expected
 
 

@@ -10,8 +10,9 @@ import pytest
 from schemas.errors import BadInput, UsageError
 from schemas.tables.papers import PAPERS
 from tasks.corpus import selector
-from tasks.corpus.selector import Asking, Candidate, Verdict, find_selector, score_selector
-from tasks.corpus.selectors.rules import RuleSelector
+from tasks.corpus.selector_scoring import score_selector
+from tasks.corpus.survey_selector import Candidate, ModelConnection, Verdict, find_selector
+from tasks.corpus.survey_selectors.rules import RuleSelector
 from tasks.corpus.surveys import SurveySettings, surveys
 from tests.corpus.conftest import Corpus
 
@@ -109,7 +110,7 @@ class Oracle:
     name = "oracle"
     prompt_id = None
 
-    def select(self, candidates: Sequence[Candidate], asking: Asking | None = None) -> list[Verdict]:
+    def select(self, candidates: Sequence[Candidate], connection: ModelConnection | None = None) -> list[Verdict]:
         return [Verdict(c.abstract is not None, f"saw {c.title}", "model-1", "prompt-2") for c in candidates]
 
 
@@ -131,9 +132,9 @@ def test_verdicts_on_the_same_texts_are_kept_and_the_dataset_is_that_of_a_first_
     seen: list[int] = []
 
     class Watched(RuleSelector):
-        def select(self, candidates: Sequence[Candidate], asking: Asking | None = None) -> list[Verdict]:
+        def select(self, candidates: Sequence[Candidate], connection: ModelConnection | None = None) -> list[Verdict]:
             seen.extend(candidate.corpus_id for candidate in candidates)
-            return super().select(candidates, asking)
+            return super().select(candidates, connection)
 
     monkeypatch.setitem(selector._registry._things, "rules", Watched)
     week = [{"corpus_id": i, "title": f"Survey {i}", "abstract": "We review." if i % 3 else None} for i in range(1200)]

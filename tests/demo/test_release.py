@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tasks.demo.papers import Library
+from tasks.demo.papers import PaperGenerator
 from tasks.demo.release import SyntheticSettings, write_release
 from tasks.release.mirror import open_release
 
@@ -91,14 +91,14 @@ def test_full_texts_link_by_both_paths_and_disagree_at_times(written: Path) -> N
 
 def test_a_paper_of_an_area_says_the_area(written: Path) -> None:
     """What retrieval hangs on: the words of a survey's title stand in the papers that it cites, more than elsewhere."""
-    library = Library(seed=42, full_text_share=1, paragraphs=1)
-    surveys = [paper for n in range(400) if (paper := library.paper(n)).head.kind == "survey" and paper.references]
+    generator = PaperGenerator(seed=42, full_text_share=1, paragraphs=1)
+    surveys = [paper for n in range(400) if (paper := generator.paper(n)).head.kind == "survey" and paper.references]
     assert surveys
     inside, outside = 0, 0
     for survey in surveys:
         words = {word for word in survey.head.title.lower().split() if len(word) > 6} - {"survey", "comprehensive"}
-        cited = [library.paper(reference.head.number) for reference in survey.references]
-        others = [library.paper(reference.head.number + 1) for reference in survey.references]
+        cited = [generator.paper(reference.head.number) for reference in survey.references]
+        others = [generator.paper(reference.head.number + 1) for reference in survey.references]
         for papers, near in ((cited, True), (others, False)):
             hits = sum(any(word in (paper.abstract or "").lower() for word in words) for paper in papers)
             inside, outside = inside + hits * near, outside + hits * (not near)

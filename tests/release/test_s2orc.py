@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.errors import BadInput
-from tasks.demo.papers import Library
-from tasks.demo.record_format import format_s2orc, format_s2orc_v2
+from tasks.demo.papers import PaperGenerator
+from tasks.demo.release_records import format_s2orc, format_s2orc_v2
 from tasks.release.decode import Record
 from tasks.release.s2orc import FullText, decode_s2orc, decode_s2orc_v2
 
@@ -190,7 +190,7 @@ def test_every_span_is_kept_or_counted(text: str, pairs: list[tuple[int, int]], 
 @pytest.mark.parametrize("number", [11, 22, 77, 91, 119, 133, 407])
 def test_both_versions_say_the_same_of_a_synthetic_paper(number: int) -> None:
     """Numbers with numeric strings, unsorted, empty and out-of-range spans and integer ids among them."""
-    paper = Library(seed=1, full_text_share=1, paragraphs=2).paper(number)
+    paper = PaperGenerator(seed=1, full_text_share=1, paragraphs=2).paper(number)
     notes: tuple[Counter[str], Counter[str]] = Counter(), Counter()
     first, second = decode_s2orc(format_s2orc(paper), notes[0]), decode_s2orc_v2(format_s2orc_v2(paper), notes[1])
     assert first._replace(abstract=None) == second

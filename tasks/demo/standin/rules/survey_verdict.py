@@ -1,7 +1,7 @@
 """Whether a paper is a literature survey: as the offline selector `rules` decides."""
 
-from tasks.corpus.selector import Candidate, SurveyAnswer
-from tasks.corpus.selectors.rules import RuleSelector
+from tasks.corpus.survey_selector import Candidate, SurveyAnswer
+from tasks.corpus.survey_selectors.rules import RuleSelector
 from tasks.demo.standin.rule import Asked, answers
 
 

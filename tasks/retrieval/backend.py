@@ -1,4 +1,4 @@
-"""What all desks of a run share: opened indexes, and the documents' dates and texts."""
+"""The search backend of a run: opened indexes, and the dates and texts of the documents, shared by all desks."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -16,17 +16,17 @@ from tasks.retrieval.hybrid import HybridRetriever
 from tasks.retrieval.retriever import Allowed, Catalogue, Retriever
 from tasks.store.dataset import Dataset
 
-PARTS: Mapping[RetrieverName, tuple[str, ...]] = {
+REQUIRED_DATASETS: Mapping[RetrieverName, tuple[str, ...]] = {
     "bm25": ("bm25",),
     "dense": ("embeddings",),
     "hybrid": ("bm25", "embeddings"),
 }
-"""Datasets that each retriever needs."""
+"""Index datasets that each retriever needs."""
 
 
 @dataclass(frozen=True)
-class Library:
-    """Where the desks of many topics search and read."""
+class SearchBackend:
+    """The engines and documents behind the desks of many topics."""
 
     engines: Mapping[str, Retriever]
     primary: RetrieverName
@@ -34,32 +34,32 @@ class Library:
     reader: DocumentReader
 
     def desk(self, topic: Topic, only: Collection[int] | None = None) -> ResearchDesk:
-        """A desk for one topic, with nothing searched yet; with `only`, just these documents can be found."""
+        """Returns a new desk for one topic; with `only`, its searches can find these documents and no others."""
         return ResearchDesk(topic, self.engines, self.primary, Allowed.of(self.catalogue, topic, only), self.reader)
 
 
-def open_library(retriever: RetrieverName, datasets: Mapping[str, Dataset], resources: Resources) -> Library:
-    """Opens what one retriever needs.
+def open_backend(retriever: RetrieverName, datasets: Mapping[str, Dataset], resources: Resources) -> SearchBackend:
+    """Opens the indexes and documents that one retriever needs.
 
     Args:
-        retriever: Becomes the primary engine; `hybrid` brings `bm25` and `dense` as engines of their own.
-        datasets: `documents`, `surveys`, and of `bm25`, `embeddings` what `PARTS` lists; searched approximately where
-            there is an `ann` beside `embeddings`.
+        retriever: The primary engine; `hybrid` also makes `bm25` and `dense` available as engines of their own.
+        datasets: `documents`, `surveys`, and the retriever's `REQUIRED_DATASETS`. Where `ann` is given beside
+            `embeddings`, dense search is approximate.
         resources: Where the encoder and FAISS run.
 
     Raises:
-        MissingDependency: A library or a model is not there.
-        BadInput: An index cannot be read, or was made by another encoder.
+        MissingDependency: A library or a model is not installed.
+        BadInput: An index cannot be read, or was built with another encoder.
     """
     engines: dict[str, Retriever] = {}
-    if "bm25" in PARTS[retriever]:
+    if "bm25" in REQUIRED_DATASETS[retriever]:
         engines["bm25"] = Bm25Retriever(Bm25Index(datasets["bm25"]))
-    if "embeddings" in PARTS[retriever]:
+    if "embeddings" in REQUIRED_DATASETS[retriever]:
         engines["dense"] = _open_dense(datasets, resources)
     if retriever == "hybrid":
         engines["hybrid"] = HybridRetriever([engines["bm25"], engines["dense"]])
     catalogue = load_catalogue(datasets["documents"], datasets["surveys"])
-    return Library(engines, retriever, catalogue, DocumentReader(datasets["documents"]))
+    return SearchBackend(engines, retriever, catalogue, DocumentReader(datasets["documents"]))
 
 
 def _open_dense(datasets: Mapping[str, Dataset], resources: Resources) -> DenseRetriever:

@@ -21,10 +21,10 @@ from schemas.identifiers import DatasetName
 from schemas.manifest import Counts, FileEntry, ReleaseEntry
 from schemas.release import ReleaseDataset
 from schemas.tables.quarantine import QUARANTINE
-from tasks.corpus.diff_files import Cause, Diff, Diffs, Keys, read_diffs
+from tasks.corpus.diff_parsing import Cause, Diff, Diffs, Keys, read_diffs
+from tasks.corpus.external_sort import merge_runs
 from tasks.corpus.record_formats import FORMATS, Format, Integers
-from tasks.corpus.record_lines import PLACE_COLUMNS, describe_duplicates, resolve
-from tasks.corpus.spills import merge_runs
+from tasks.corpus.record_parsing import PLACE_COLUMNS, describe_duplicates, resolve
 from tasks.store.dataset import MAIN, Dataset
 from tasks.store.parquet import TableWriter
 from tasks.store.shard import Shard

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tasks.corpus.selector import Asking, Candidate, Verdict, survey_selector
+from tasks.corpus.survey_selector import Candidate, ModelConnection, Verdict, survey_selector
 
 
 class Cue(NamedTuple):
@@ -270,7 +270,7 @@ class RuleSelector:
     name = "rules"
     prompt_id = None
 
-    def select(self, candidates: Sequence[Candidate], asking: Asking | None = None) -> list[Verdict]:
+    def select(self, candidates: Sequence[Candidate], connection: ModelConnection | None = None) -> list[Verdict]:
         """One verdict per candidate; the reason names the strongest cues of the side that won, and the sum."""
         return [_judge(candidate) for candidate in candidates]
 

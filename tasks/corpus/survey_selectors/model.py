@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from schemas.errors import UsageError
 from schemas.llm import Parameters
-from tasks.corpus.selector import Asking, Candidate, SurveyAnswer, Verdict, survey_selector
+from tasks.corpus.survey_selector import Candidate, ModelConnection, SurveyAnswer, Verdict, survey_selector
 from tasks.llm.asker import Asker, in_threads
 from tasks.llm.prompt import load_prompt
 from tasks.llm.questions import Question, ask_by_batch
@@ -35,20 +35,20 @@ class ModelSelector:
         """The prompt's name, with its version."""
         return load_prompt(PROMPT).ref.name
 
-    def select(self, candidates: Sequence[Candidate], asking: Asking | None = None) -> list[Verdict]:
+    def select(self, candidates: Sequence[Candidate], connection: ModelConnection | None = None) -> list[Verdict]:
         """One verdict per candidate; the reason is the model's own, or why there is none."""
-        if asking is None:
+        if connection is None:
             raise UsageError("survey selector model asks a language model; name one, and set up an endpoint for it")
-        if asking.access.settings.batch:
-            requests = [_question(candidate).request(asking.model, STAGE) for candidate in candidates]
-            ask_by_batch(asking.door, asking.access, requests)
+        if connection.access.settings.batch:
+            requests = [_question(candidate).request(connection.model, STAGE) for candidate in candidates]
+            ask_by_batch(connection.door, connection.access, requests)
 
         def judge(candidate: Candidate) -> tuple[Asker, Verdict]:
-            asker = Asker(asking.door, STAGE, asking.model, str(candidate.corpus_id))
-            return asker, _judge(candidate, asker, (asking.model.model, self.prompt_id))
+            asker = Asker(connection.door, STAGE, connection.model, str(candidate.corpus_id))
+            return asker, _judge(candidate, asker, (connection.model.model, self.prompt_id))
 
-        judged = in_threads(judge, candidates, asking.access)
-        asking.askers += [asker for asker, _ in judged]
+        judged = in_threads(judge, candidates, connection.access)
+        connection.askers += [asker for asker, _ in judged]
         return [verdict for _, verdict in judged]
 
 

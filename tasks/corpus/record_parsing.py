@@ -13,8 +13,8 @@ from schemas.errors import BadInput, ReleaseError
 from schemas.manifest import Counts
 from schemas.release import SourceFile
 from schemas.tables.quarantine import QUARANTINE
+from tasks.corpus.external_sort import RunWriter
 from tasks.corpus.record_formats import Format
-from tasks.corpus.spills import RunWriter
 from tasks.release.decode import Record, Row
 from tasks.release.lines import Line, parse_line
 from tasks.store.parquet import TableWriter

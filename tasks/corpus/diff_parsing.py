@@ -14,9 +14,9 @@ from schemas.errors import BadInput
 from schemas.manifest import Counts
 from schemas.release import ReleaseDataset, SourceFile
 from schemas.tables.quarantine import QUARANTINE
+from tasks.corpus.external_sort import RunWriter
 from tasks.corpus.record_formats import ANYWHERE, FORMATS, Format, Key
-from tasks.corpus.record_lines import Batch, Rejects, check_unchanged, check_usable, without_collection
-from tasks.corpus.spills import RunWriter
+from tasks.corpus.record_parsing import Batch, Rejects, check_unchanged, check_usable, without_collection
 from tasks.release.decode import Record
 from tasks.release.diffs import DELETES
 from tasks.release.lines import parse_line, read_lines

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.corpus import spills
-from tasks.corpus.spills import RunWriter, merge_runs
+from tasks.corpus import external_sort
+from tasks.corpus.external_sort import RunWriter, merge_runs
 
 
 @pytest.fixture(scope="module", autouse=True)
 def small_sizes() -> Iterator[None]:
     """Sizes at which a few rows already make several runs and batches."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spills, "RUN_BYTES", 200)
-        patch.setattr(spills, "BATCH_BYTES", 40)
-        patch.setattr(spills, "WINDOW_BATCHES", 2)
+        patch.setattr(external_sort, "RUN_BYTES", 200)
+        patch.setattr(external_sort, "BATCH_BYTES", 40)
+        patch.setattr(external_sort, "WINDOW_BATCHES", 2)
         yield
 
 
