@@ -9,7 +9,7 @@ import pytest
 
 from schemas.errors import BadInput, UsageError
 from schemas.tables.papers import PAPERS
-from tasks.corpus import selector
+from tasks.corpus import survey_selector
 from tasks.corpus.selector_scoring import score_selector
 from tasks.corpus.survey_selector import Candidate, ModelConnection, Verdict, find_selector
 from tasks.corpus.survey_selectors.rules import RuleSelector
@@ -115,7 +115,7 @@ class Oracle:
 
 
 def test_another_selector_decides_by_the_same_interface(corpus: Corpus, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(selector._registry._things, "oracle", Oracle)
+    monkeypatch.setitem(survey_selector._registry._things, "oracle", Oracle)
     rows = [{"corpus_id": 1, "title": "Survey A", "abstract": "x"}, {"corpus_id": 2, "title": "Survey B"}]
     papers = corpus.given("papers", {PAPERS: rows})
     found = corpus.build(surveys, SurveySettings(selector="oracle"), papers=papers).table().to_pylist()
@@ -136,7 +136,7 @@ def test_verdicts_on_the_same_texts_are_kept_and_the_dataset_is_that_of_a_first_
             seen.extend(candidate.corpus_id for candidate in candidates)
             return super().select(candidates, connection)
 
-    monkeypatch.setitem(selector._registry._things, "rules", Watched)
+    monkeypatch.setitem(survey_selector._registry._things, "rules", Watched)
     week = [{"corpus_id": i, "title": f"Survey {i}", "abstract": "We review." if i % 3 else None} for i in range(1200)]
     corpus.build(surveys, papers=corpus.given("papers", {PAPERS: week}, buckets=3))
     assert seen == list(range(1200))
