@@ -1,6 +1,6 @@
 """Names of things: the id types that keep a paper from being passed where a stage is meant."""
 
-from typing import Literal, NewType, get_args
+from typing import Literal, NewType
 
 CorpusId = NewType("CorpusId", int)
 """Semantic Scholar's integer id of a paper."""
@@ -14,44 +14,11 @@ Digest = NewType("Digest", str)
 Key = NewType("Key", str)
 """Hexadecimal hash of what a stage is asked for: name, version, parameters, digests of inputs."""
 
-StageName = Literal[
-    "paper_records",
-    "abstract_records",
-    "citation_records",
-    "full_texts",
-    "papers",
-    "surveys",
-    "references",
-    "documents",
-    "topics",
-    "figures",
-    "extracted_mindmaps",
-    "mindmaps",
-    "statistics",
-    "bm25",
-    "embeddings",
-    "ann",
-    "run",
-    "scores",
-    "organize",
-    "tree_scores",
-    "paperqa_questions",
-    "paperqa_store",
-    "paperqa_chunks",
-    "paperqa_run",
-    "paperqa_scores",
-    "paperqa_report",
-    "search_queries",
-    "search_results",
-    "judge",
-    "search_scores",
-    "agreement",
-    "search_report",
-    "report",
-]
-"""Every stage of the pipeline, in the order in which data flows."""
+StageName = NewType("StageName", str)
+"""The name of a stage of the pipeline; `tasks.store.stages` knows them all."""
 
-STAGE_NAMES: tuple[StageName, ...] = get_args(StageName)
+STAGE_PATTERN = r"^[a-z][a-z0-9_]*$"
+"""What a stage may be named: the name is a folder of the store."""
 
 DatasetName = Literal[
     "papers", "abstracts", "citations", "s2orc", "s2orc_v2", "mindmaps", "figures",

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from schemas.identifiers import Digest, Key, StageName
+from schemas.identifiers import STAGE_PATTERN, Digest, Key, StageName
 
 STORE_FORMAT = 1
 """Raised when the layout of a store changes so that older code cannot read it."""
@@ -20,7 +20,7 @@ ASIDE = "quarantine-"
 class Ref(BaseModel, frozen=True, extra="forbid"):
     """A dataset by name: what stages pass to each other instead of data."""
 
-    stage: StageName
+    stage: StageName = Field(pattern=STAGE_PATTERN)
     key: Key
     digest: Digest
 
@@ -88,7 +88,7 @@ class Manifest(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     format: int = STORE_FORMAT
-    stage: StageName
+    stage: StageName = Field(pattern=STAGE_PATTERN)
     version: int
     key: Key
     digest: Digest

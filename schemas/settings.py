@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from schemas.identifiers import Field as DocumentField
-from schemas.identifiers import StageName
 
 CorpusRule = Literal["full_text", "abstract"]
 YearOnlySurvey = Literal["dec31", "jan1", "drop"]
@@ -143,13 +142,3 @@ class OrganizationSettings(Settings):
     )
     limit_topics: int | None = Field(default=None, ge=1, description="Development only: the first topics by id.")
     seed: int = Field(default=42, description="Of the choice of examples and of the bootstrap.")
-
-
-class StageControl(Settings):
-    """Which part of a flow executes; never part of a key."""
-
-    force: tuple[StageName, ...] = Field(default=(), description="Stages to execute although their dataset is there.")
-    until: StageName | None = Field(default=None, description="Last stage to run; empty: all.")
-    max_usd: float | None = Field(
-        default=None, ge=0, description="Cap on what the edition may spend on language models in all, in USD."
-    )

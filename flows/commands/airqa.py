@@ -14,8 +14,8 @@ from flows.pipeline import summaries as tables
 from flows.pipeline.machine import Machine, StoreFolder
 from flows.pipeline.models import choose_model, model_access
 from flows.pipeline.plans.paperqa import PaperQaFiles, PaperQaPlan, answer_questions
+from flows.pipeline.stages import StageControl
 from flows.pipeline.walk import Pipeline, Slots
-from schemas.settings import StageControl
 from tasks.demo.paperqa import write_synthetic
 from tasks.llm.asker import Asker, open_door
 from tasks.paperqa.answer_files import read_answers

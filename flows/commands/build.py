@@ -13,9 +13,10 @@ from flows.pipeline import summaries as tables
 from flows.pipeline.estimates import estimate_steps
 from flows.pipeline.machine import Machine
 from flows.pipeline.plans.plan import Step
+from flows.pipeline.stages import StageControl
 from flows.pipeline.walk import Pipeline, Slots, open_files, open_update
 from schemas.identifiers import Field
-from schemas.settings import CorpusSettings, EncoderSettings, IndexSettings, RunSettings, StageControl
+from schemas.settings import CorpusSettings, EncoderSettings, IndexSettings, RunSettings
 
 
 def build(

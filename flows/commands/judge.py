@@ -12,10 +12,10 @@ from flows.commands.terminal import Display, show_json, show_rows, show_text
 from flows.pipeline import summaries as tables
 from flows.pipeline.machine import Machine
 from flows.pipeline.search_walk import Searched, ask_engines, estimate, judge_results, search_edition
+from flows.pipeline.stages import StageControl
 from flows.pipeline.walk import Pipeline, Slots
 from schemas.llm import Estimate
 from schemas.search import SearchQuery, SearchSettings
-from schemas.settings import StageControl
 from tasks.search.queries import marginals, read_test_set, unknown_values
 from tasks.store.dataset import Dataset
 from tasks.store.store import Store

@@ -8,8 +8,8 @@ from cyclopts import Parameter
 
 from flows.commands.terminal import Display
 from flows.pipeline.machine import Machine, StoreFolder
+from flows.pipeline.stages import StageControl
 from flows.pipeline.walk import Pipeline, choose_edition
-from schemas.settings import StageControl
 from tasks.store.store import Store
 
 FLAT = Parameter(name="*")

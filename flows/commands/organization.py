@@ -10,10 +10,11 @@ from flows.commands.options import FLAT, Folder, open_pipeline, open_store
 from flows.commands.terminal import show_json, show_rows, show_text
 from flows.pipeline import summaries as tables
 from flows.pipeline.machine import Machine
+from flows.pipeline.stages import StageControl
 from flows.pipeline.walk import choose_edition
 from schemas.errors import UsageError
 from schemas.mindmap import Tree
-from schemas.settings import OrganizationSettings, StageControl
+from schemas.settings import OrganizationSettings
 from schemas.tables.tree_scores import distance_measure
 from tasks.reports.sections.organization import draw_topics
 from tasks.store.editions import Editions

@@ -7,8 +7,8 @@ from flows.commands.terminal import show_json, show_rows, show_text
 from flows.pipeline import summaries as tables
 from flows.pipeline.machine import Machine
 from flows.pipeline.rerun import rerun as run_again
+from flows.pipeline.stages import StageControl
 from flows.pipeline.status import SlotStatus, edition_status
-from schemas.settings import StageControl
 from tasks.store.editions import Editions
 
 

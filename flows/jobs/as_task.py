@@ -23,11 +23,12 @@ from flows.jobs.artifacts import artifact_key
 from flows.jobs.events import tell_failed
 from flows.jobs.limits import take_place
 from flows.pipeline.machine import Machine
+from flows.pipeline.stages import StageControl
 from flows.pipeline.walk import Executor, Pipeline, StageLabel, build_labelled, choose_edition
 from schemas.errors import TransientError
 from schemas.manifest import Ref
 from schemas.release import ReleaseDataset
-from schemas.settings import Resources, Settings, StageControl
+from schemas.settings import Resources, Settings
 from tasks.store.stage import AnyStage
 from tasks.store.store import Request, Store
 from tasks.store.workspace import Progress

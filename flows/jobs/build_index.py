@@ -5,8 +5,9 @@ from prefect import flow
 from flows.jobs.artifacts import leave_built
 from flows.jobs.as_task import task_pipeline
 from flows.pipeline.machine import Machine
+from flows.pipeline.stages import StageControl
 from flows.pipeline.walk import Slots
-from schemas.settings import IndexSettings, StageControl
+from schemas.settings import IndexSettings
 
 
 @flow(name="build-index")

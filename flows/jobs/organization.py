@@ -7,8 +7,9 @@ from prefect import flow
 from flows.jobs.artifacts import leave_built, leave_trees
 from flows.jobs.as_task import task_pipeline
 from flows.pipeline.machine import Machine
+from flows.pipeline.stages import StageControl
 from flows.pipeline.walk import Slots
-from schemas.settings import OrganizationSettings, StageControl
+from schemas.settings import OrganizationSettings
 
 
 @flow(name="organization")

@@ -6,8 +6,8 @@ from flows.jobs.artifacts import leave_built
 from flows.jobs.as_task import task_executor
 from flows.pipeline.machine import Machine
 from flows.pipeline.plans.paperqa import PaperQaFiles, PaperQaPlan, answer_questions
+from flows.pipeline.stages import StageControl
 from flows.pipeline.walk import Pipeline, Slots
-from schemas.settings import StageControl
 from tasks.store.store import Store
 
 

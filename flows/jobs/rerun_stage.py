@@ -9,9 +9,8 @@ from flows.jobs.artifacts import leave_built
 from flows.jobs.as_task import task_pipeline
 from flows.pipeline.machine import Machine
 from flows.pipeline.rerun import Mode, rerun
+from flows.pipeline.stages import StageChoice, StageControl
 from flows.pipeline.walk import Slots
-from schemas.identifiers import StageName
-from schemas.settings import StageControl
 
 EditionName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 
@@ -19,7 +18,7 @@ EditionName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
 @flow(name="rerun-stage")
 def rerun_stage(
     edition: EditionName,
-    stage: StageName,
+    stage: StageChoice,
     mode: Mode = "if_failed",
     max_usd: Annotated[float | None, Field(ge=0)] = None,
     machine: Machine | None = None,

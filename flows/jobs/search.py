@@ -8,9 +8,9 @@ from flows.jobs.artifacts import leave_built
 from flows.jobs.as_task import task_executor
 from flows.pipeline.machine import Machine
 from flows.pipeline.search_walk import ask_engines, judge_results, search_edition
+from flows.pipeline.stages import StageControl
 from flows.pipeline.walk import Pipeline, Slots
 from schemas.search import SearchSettings
-from schemas.settings import StageControl
 from tasks.store.store import Store
 
 

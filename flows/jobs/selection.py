@@ -5,8 +5,9 @@ from prefect import flow
 from flows.jobs.artifacts import leave_built, leave_scores
 from flows.jobs.as_task import task_pipeline
 from flows.pipeline.machine import Machine
+from flows.pipeline.stages import StageControl
 from flows.pipeline.walk import Slots
-from schemas.settings import RunSettings, StageControl
+from schemas.settings import RunSettings
 
 
 @flow(name="selection")

@@ -13,6 +13,7 @@ from flows.jobs.artifacts import leave_built, leave_changes, leave_scores, leave
 from flows.jobs.as_task import may_pass, task_executor
 from flows.jobs.events import tell_published, tell_refused, tell_release
 from flows.pipeline.machine import Machine
+from flows.pipeline.stages import StageControl
 from flows.pipeline.upstream import Upstream, open_api
 from flows.pipeline.walk import Pipeline, Slots, fingerprints_in, open_files, open_update, record_counts
 from schemas.fetching import FetchSettings
@@ -24,7 +25,6 @@ from schemas.settings import (
     OrganizationSettings,
     RunSettings,
     Settings,
-    StageControl,
 )
 from tasks.release.client import newest_release
 from tasks.release.diff_gate import check_diffs, check_records

@@ -8,7 +8,6 @@ from pydantic import ValidationError
 from flows.pipeline.stages import find_stage
 from flows.pipeline.walk import Pipeline, Slots, StageLabel, fingerprints_in
 from schemas.errors import UsageError
-from schemas.identifiers import StageName
 from schemas.llm import BudgetSettings, Cap
 from schemas.manifest import EditionManifest, Ref
 from schemas.release import ReleaseDataset
@@ -20,7 +19,7 @@ from tasks.store.stage import AnyStage
 from tasks.store.store import Request, Store
 
 Mode = Literal["if_failed", "force"]
-FindStage = Callable[[StageName], AnyStage]
+FindStage = Callable[[str], AnyStage]
 
 
 def rerun(pipeline: Pipeline, stage: str, mode: Mode = "if_failed", find: FindStage = find_stage) -> Slots:

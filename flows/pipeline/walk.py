@@ -11,8 +11,9 @@ from flows.pipeline.plans import plan
 from flows.pipeline.plans.corpus import RECORD_STAGES, Update, plan_corpus, plan_update
 from flows.pipeline.plans.plan import Engine, Step
 from flows.pipeline.runner import choose_runner
+from flows.pipeline.stages import StageControl
 from schemas.errors import ArenaError, ReleaseError, UsageError
-from schemas.identifiers import STAGE_NAMES, DatasetName, ReleaseId, StageName
+from schemas.identifiers import DatasetName, ReleaseId
 from schemas.llm import BudgetSettings, Cap
 from schemas.manifest import EditionManifest, Ref, ReleaseEntry
 from schemas.release import ReleaseDataset
@@ -24,7 +25,6 @@ from schemas.settings import (
     Resources,
     RetrieverName,
     RunSettings,
-    StageControl,
 )
 from tasks.corpus.mindmap_files import open_maps
 from tasks.release.diffs import list_ends, open_diffs
@@ -33,6 +33,7 @@ from tasks.release.mirror import find_files, list_releases, open_figures, open_r
 from tasks.reports.report import ReportSettings
 from tasks.store.editions import Editions
 from tasks.store.recipes import Recipes
+from tasks.store.stages import stage_position
 from tasks.store.store import Built, Request, Store
 from tasks.store.workspace import Progress
 
@@ -94,7 +95,7 @@ class Pipeline:
         steps = plan_update(settings, update, lambda: choose_model(self.store.root, settings.model))
         return self.walk(steps, release=update.release)
 
-    def until(self, stage: StageName) -> "Pipeline":
+    def until(self, stage: str) -> "Pipeline":
         """The same pipeline, which ends after a stage."""
         return replace(self, control=self.control.model_copy(update={"until": stage}))
 
@@ -166,7 +167,7 @@ class Pipeline:
         budget = BudgetSettings(run=self.edition, cap=Cap(usd=self.control.max_usd))
         built: Slots = {}
         for step in steps:
-            if self.control.until and STAGE_NAMES.index(step.stage.name) > STAGE_NAMES.index(self.control.until):
+            if self.control.until and stage_position(step.stage.name) > stage_position(self.control.until):
                 continue
             request = Request(step.stage, step.settings, self._inputs(step, known | built))
             label = StageLabel(step.slot, step.stage.name in self.control.force, budget)

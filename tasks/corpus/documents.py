@@ -63,7 +63,7 @@ class _Bucket(NamedTuple):
     corpus: CorpusRule
 
 
-@stage("documents", version=1, settings=DocumentSettings)
+@stage("documents", version=1, settings=DocumentSettings, after="references")
 def documents(work: Workspace[DocumentSettings]) -> None:
     """The corpus, in as many buckets as `papers`; surveys stay in it, since the filter keeps them out of every search.
 

@@ -35,7 +35,6 @@ from tasks.store.shard import Shard
 from tasks.store.stage import stage
 from tasks.store.workspace import Workspace
 
-STAGE = "extracted_mindmaps"
 FAILED = ("failed", "refused", "triage_failed")
 
 Row = dict[str, Any]
@@ -62,13 +61,17 @@ class _Reader(NamedTuple):
     settings: ExtractedMindmapSettings
 
     def asker(self, survey: Survey) -> Asker:
-        return Asker(self.door, STAGE, self.settings.model, str(survey.corpus_id))
+        return Asker(self.door, extracted_mindmaps.name, self.settings.model, str(survey.corpus_id))
 
     def ask_by_batch(self, questions: Sequence[Question[Any]]) -> None:
-        ask_by_batch(self.door, self.access, [question.request(self.settings.model, STAGE) for question in questions])
+        ask_by_batch(
+            self.door,
+            self.access,
+            [question.request(self.settings.model, extracted_mindmaps.name) for question in questions],
+        )
 
 
-@stage(STAGE, version=1, settings=ExtractedMindmapSettings)
+@stage("extracted_mindmaps", version=1, settings=ExtractedMindmapSettings, after="figures")
 def extracted_mindmaps(work: Workspace[ExtractedMindmapSettings]) -> None:
     """One row per survey with a map (MINDMAPS); side tables `figure_readings` (every figure) and `calls`.
 

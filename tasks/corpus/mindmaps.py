@@ -35,7 +35,7 @@ class _Map(NamedTuple):
     row: Row
 
 
-@stage("mindmaps", version=1, settings=MindmapSettings)
+@stage("mindmaps", version=1, settings=MindmapSettings, after="extracted_mindmaps")
 def mindmaps(work: Workspace[MindmapSettings]) -> None:
     """One row per survey with a mind-map; side table `quarantine`: lines without a map that is kept, with the reason.
 

@@ -53,7 +53,7 @@ class _Bucket(NamedTuple):
         return [path for path in (self.records, self.abstracts, self.full_texts) if path]
 
 
-@stage("papers", version=1, settings=PapersSettings)
+@stage("papers", version=1, settings=PapersSettings, after="full_texts")
 def papers(work: Workspace[PapersSettings]) -> None:
     """One row per paper record, in as many buckets as `paper_records` has.
 

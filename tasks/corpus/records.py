@@ -51,19 +51,19 @@ def paper_records(work: Workspace[RecordSettings]) -> None:
     _build(work)
 
 
-@stage("abstract_records", version=1, settings=RecordSettings)
+@stage("abstract_records", version=1, settings=RecordSettings, after="paper_records")
 def abstract_records(work: Workspace[RecordSettings]) -> None:
     """The release's `abstracts` as the table `abstract_records`; blank abstracts are counted and left out."""
     _build(work)
 
 
-@stage("citation_records", version=1, settings=RecordSettings)
+@stage("citation_records", version=1, settings=RecordSettings, after="abstract_records")
 def citation_records(work: Workspace[RecordSettings]) -> None:
     """The release's `citations` as the table `citation_records`, bucketed by the citing paper."""
     _build(work)
 
 
-@stage("full_texts", version=1, settings=RecordSettings)
+@stage("full_texts", version=1, settings=RecordSettings, after="citation_records")
 def full_texts(work: Workspace[RecordSettings]) -> None:
     """The release's `s2orc` or `s2orc_v2` as the tables `full_texts` and `bibliography`."""
     _build(work)

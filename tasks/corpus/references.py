@@ -71,7 +71,7 @@ class ReferenceSettings(Settings):
     """Nothing to choose: both paths are always taken."""
 
 
-@stage("references", version=1, settings=ReferenceSettings)
+@stage("references", version=1, settings=ReferenceSettings, after="surveys")
 def references(work: Workspace[ReferenceSettings]) -> None:
     """One row per paper that a survey cites, and one per entry or edge that leads to no paper.
 

@@ -60,7 +60,7 @@ class CheckItem(NamedTuple):
     paper: float | None
 
 
-@stage("statistics", version=2, settings=StatisticsSettings)
+@stage("statistics", version=2, settings=StatisticsSettings, after="mindmaps")
 def statistics(work: Workspace[StatisticsSettings]) -> None:
     """`statistics.json` and `figure4a.svg` to `figure4d.svg`.
 

@@ -70,7 +70,7 @@ class SurveySettings(Settings):
     model: ModelName | None = Field(default=None, description="Model that is asked, by a selector that asks one.")
 
 
-@stage("surveys", version=3, settings=SurveySettings)
+@stage("surveys", version=3, settings=SurveySettings, after="papers")
 def surveys(work: Workspace[SurveySettings]) -> None:
     """One row per candidate, accepted or not, with the reason; of a model also side table `calls`.
 

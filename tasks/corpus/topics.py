@@ -86,7 +86,7 @@ class TopicSettings(Settings):
     )
 
 
-@stage("topics", version=1, settings=TopicSettings)
+@stage("topics", version=1, settings=TopicSettings, after="documents")
 def topics(work: Workspace[TopicSettings]) -> None:
     """Every accepted survey with its outcome; qrels of those kept; dropped references with their first reason.
 

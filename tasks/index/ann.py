@@ -32,7 +32,7 @@ class AnnSettings(Settings):
     kind: Literal["ivf", "hnsw", "sq8"]
 
 
-@stage("ann", version=1, settings=AnnSettings)
+@stage("ann", version=1, settings=AnnSettings, after="embeddings")
 def ann(work: Workspace[AnnSettings]) -> None:
     """Builds an approximate index over embeddings and records its recall@100 against exact search.
 

@@ -62,7 +62,7 @@ class _Group(NamedTuple):
         return [path for bucket in self.buckets for path in bucket if path]
 
 
-@stage("bm25", version=2, settings=Bm25Settings)
+@stage("bm25", version=2, settings=Bm25Settings, after="statistics")
 def bm25(work: Workspace[Bm25Settings]) -> None:
     """Indexes a field of all documents with tantivy; equal documents give equal bytes.
 

@@ -41,7 +41,7 @@ class EmbeddingSettings(Settings):
     encoder: EncoderSettings = EncoderSettings()
 
 
-@stage("embeddings", version=2, settings=EmbeddingSettings)
+@stage("embeddings", version=2, settings=EmbeddingSettings, after="bm25")
 def embeddings(work: Workspace[EmbeddingSettings]) -> None:
     """Encodes a field of all documents; a shard per bucket, rows ascending by corpus_id.
 

@@ -94,7 +94,7 @@ class _Answer(NamedTuple):
     asker: Asker | None = None
 
 
-@stage("organize", version=1, settings=OrganizeSettings)
+@stage("organize", version=1, settings=OrganizeSettings, after="scores")
 def organize(work: Workspace[OrganizeSettings]) -> None:
     """Writes TREES: a row for every evaluated topic that has a mind-map; a shard holds 16 topics.
 

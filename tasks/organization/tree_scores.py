@@ -87,7 +87,7 @@ class TreeScores(NamedTuple):
     matches: list[Row]
 
 
-@stage("tree_scores", version=1, settings=TreeScoreSettings)
+@stage("tree_scores", version=1, settings=TreeScoreSettings, after="organize")
 def tree_scores(work: Workspace[TreeScoreSettings]) -> None:
     """Writes TREE_SCORES and, as side tables, TREE_SUMMARIES, HEADING_MATCHES and OUTCOMES; a shard holds 64 topics.
 

@@ -31,7 +31,7 @@ class ChunkSettings(Settings):
     characters: int = Field(default=512, ge=64, le=8192, description="Longest passage, in characters; none overlap.")
 
 
-@stage("paperqa_chunks", version=1, settings=ChunkSettings)
+@stage("paperqa_chunks", version=1, settings=ChunkSettings, after="paperqa_store")
 def paperqa_chunks(work: Workspace[ChunkSettings]) -> None:
     """Writes PAPERQA_CHUNKS: abstracts, section texts, tables, captions and equations; a shard per shard of papers.
 

@@ -76,7 +76,7 @@ class _Run(NamedTuple):
     done: Path
 
 
-@stage("paperqa_run", version=1, settings=PaperQaSettings)
+@stage("paperqa_run", version=1, settings=PaperQaSettings, after="paperqa_chunks")
 def paperqa_run(work: Workspace[PaperQaSettings]) -> None:
     """Writes PAPERQA_ANSWERS and the side tables PAPERQA_STEPS, PAPERQA_LOOKUPS and MODEL_CALLS.
 

@@ -65,7 +65,7 @@ class Problem(NamedTuple):
     message: str
 
 
-@stage("paperqa_questions", version=1, settings=QuestionSettings)
+@stage("paperqa_questions", version=1, settings=QuestionSettings, after="tree_scores")
 def paperqa_questions(work: Workspace[QuestionSettings]) -> None:
     """Writes PAPERQA_QUESTIONS and, in a file of its own, PAPERQA_ANNOTATIONS.
 
@@ -91,7 +91,7 @@ def _annotation(example: AnnotatedExample) -> Row:
     }
 
 
-@stage("paperqa_store", version=1, settings=StoreSettings)
+@stage("paperqa_store", version=1, settings=StoreSettings, after="paperqa_questions")
 def paperqa_store(work: Workspace[StoreSettings]) -> None:
     """Writes PAPERQA_PAPERS and the tables of what the papers hold; a shard holds up to 500 papers of a conference.
 

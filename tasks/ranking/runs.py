@@ -47,7 +47,7 @@ class _Group(NamedTuple):
     relevant: Mapping[int, Collection[int]] | None
 
 
-@stage("run", version=1, settings=SystemSettings)
+@stage("run", version=1, settings=SystemSettings, after="ann")
 def run(work: Workspace[SystemSettings]) -> None:
     """Writes RUNS and, as side tables, SEARCHES, OUTCOMES and, of a model, MODEL_CALLS; a shard holds 16 topics.
 

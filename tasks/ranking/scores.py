@@ -57,7 +57,7 @@ class Ended(NamedTuple):
     fallback: NDArray[np.bool_]
 
 
-@stage("scores", version=2, settings=ScoreSettings)
+@stage("scores", version=2, settings=ScoreSettings, after="run")
 def scores(work: Workspace[ScoreSettings]) -> None:
     """Writes SCORES and, as side table, SUMMARIES.
 

@@ -22,7 +22,7 @@ SHOWN_CHARACTERS = 1500
 _templates = page_templates("tasks.reports")
 
 
-@stage("paperqa_report", version=2, settings=ReportSettings)
+@stage("paperqa_report", version=2, settings=ReportSettings, after="paperqa_scores")
 def paperqa_report(work: Workspace[ReportSettings]) -> None:
     """Writes report.html, report.md, report.json, a CSV per table, and `questions/<tag>.html` for every run.
 

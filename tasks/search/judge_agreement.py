@@ -42,7 +42,7 @@ class Source(NamedTuple):
     confidences: Scores
 
 
-@stage("agreement", version=1, settings=AgreementSettings)
+@stage("agreement", version=1, settings=AgreementSettings, after="search_scores")
 def agreement(work: Workspace[AgreementSettings]) -> None:
     """Writes AGREEMENTS and, as side table, CONFIDENCES.
 

@@ -43,7 +43,7 @@ class Judged(NamedTuple):
     repaired: bool = False
 
 
-@stage("judge", version=1, settings=JudgeSettings)
+@stage("judge", version=1, settings=JudgeSettings, after="search_results")
 def judge(work: Workspace[JudgeSettings]) -> None:
     """Writes JUDGMENTS and, as side tables, SEARCH_POOL and MODEL_CALLS; counts how many judgments were asked for.
 

@@ -78,7 +78,7 @@ def _open_files(dataset: Any, paths: list[Path]) -> ReleaseDataset:
     return ReleaseDataset(release=ReleaseId("files"), dataset=dataset, directory=folders.pop(), files=files)
 
 
-@stage("search_queries", version=1, settings=QuerySettings)
+@stage("search_queries", version=1, settings=QuerySettings, after="paperqa_report")
 def search_queries(work: Workspace[QuerySettings]) -> None:
     """Writes SEARCH_QUERIES, in the order of the files and of the queries in them.
 

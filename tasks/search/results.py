@@ -44,7 +44,7 @@ class Answer(NamedTuple):
     note: str | None = None
 
 
-@stage("search_results", version=1, settings=EngineSettings)
+@stage("search_results", version=1, settings=EngineSettings, after="search_queries")
 def search_results(work: Workspace[EngineSettings]) -> None:
     """Writes SEARCH_RESULTS and, as side tables, SEARCH_OUTCOMES and, for services on the web, WEB_REPLIES.
 

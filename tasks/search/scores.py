@@ -54,7 +54,7 @@ class EngineScores(NamedTuple):
     answered: NDArray[np.bool_]
 
 
-@stage("search_scores", version=1, settings=SearchScoreSettings)
+@stage("search_scores", version=1, settings=SearchScoreSettings, after="judge")
 def search_scores(work: Workspace[SearchScoreSettings]) -> None:
     """Writes SEARCH_SCORES and, as side tables, SEARCH_SUMMARIES and SEARCH_COMPARISONS.
 

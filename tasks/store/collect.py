@@ -1,18 +1,21 @@
 """Garbage collection: deletes what no edition reaches."""
 
 import fcntl
+import re
 import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-from schemas.identifiers import STAGE_NAMES
 from tasks.store.editions import Editions
 from tasks.store.store import Store
 
 GRACE = timedelta(hours=24)
 """What is younger is spared: a dataset is recorded in its edition only after it was built."""
+
+KEY = re.compile(r"[0-9a-f]{32}")
+"""The folder of a dataset is named by its key."""
 
 
 class Garbage(NamedTuple):
@@ -43,12 +46,11 @@ def collect(store: Store, *, dry_run: bool = True, older_than: timedelta = GRACE
 
 
 def _unreached(root: Path, reached: set[Path]) -> Iterator[Garbage]:
-    for stage in STAGE_NAMES:
-        for folder in sorted((root / stage).glob("*")):
-            if folder not in reached:
-                yield Garbage(folder, _size(folder), "no edition reaches it")
-        for folder in sorted((root / ".staging" / stage).glob("*")):
-            yield Garbage(folder, _size(folder), "unfinished build")
+    for folder in sorted(root.glob("[a-z]*/*")):
+        if KEY.fullmatch(folder.name) and folder not in reached:
+            yield Garbage(folder, _size(folder), "no edition reaches it")
+    for folder in sorted((root / ".staging").glob("*/*")):
+        yield Garbage(folder, _size(folder), "unfinished build")
     for folder in sorted((root / ".trash").glob("*")):
         yield Garbage(folder, _size(folder), "was replaced by a rebuild")
 

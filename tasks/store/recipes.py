@@ -12,9 +12,10 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from schemas.errors import StoreError, UsageError
-from schemas.identifiers import STAGE_NAMES, StageName
+from schemas.identifiers import STAGE_PATTERN, StageName
 from schemas.manifest import EditionManifest, Ref
 from schemas.release import ReleaseDataset
+from tasks.store.stages import stage_position
 from tasks.store.store import Store
 
 
@@ -23,7 +24,7 @@ class PlannedStage(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    stage: StageName
+    stage: StageName = Field(pattern=STAGE_PATTERN)
     parameters: dict[str, Any]
     inputs: dict[str, str | ReleaseDataset | Ref]
 
@@ -75,7 +76,7 @@ class Recipes:
         for slot, ref in edition.slots.items():
             if slot not in planned and (found := self._from_manifest(ref, edition)):
                 planned[slot] = found
-        return dict(sorted(planned.items(), key=lambda item: STAGE_NAMES.index(item[1].stage)))
+        return _in_order(planned)
 
     def _from_manifest(self, ref: Ref, edition: EditionManifest) -> PlannedStage | None:
         dataset = self._store.find(ref.stage, ref.key)
@@ -113,3 +114,23 @@ class Recipes:
         with (self._store.root / ".locks" / f"recipe-{edition}").open("w") as handle:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield
+
+
+def _in_order(planned: Mapping[str, PlannedStage]) -> dict[str, PlannedStage]:
+    """Sorts slots by stage, but puts every slot behind those that it is made from."""
+    by_stage = sorted(planned, key=lambda slot: stage_position(planned[slot].stage))
+    ordered: dict[str, PlannedStage] = {}
+    reached: set[str] = set()
+
+    def add(slot: str) -> None:
+        if slot in reached:
+            return
+        reached.add(slot)
+        sources = planned[slot].sources()
+        for source in (other for other in by_stage if other in sources):
+            add(source)
+        ordered[slot] = planned[slot]
+
+    for slot in by_stage:
+        add(slot)
+    return ordered

@@ -24,6 +24,7 @@ class Stage(Generic[P]):
     version: int
     settings: type[P]
     function: Callable[[Workspace[P]], None]
+    after: str | None = None
 
     def __call__(self, workspace: Workspace[P]) -> None:
         """Runs the stage's function in a workspace."""
@@ -50,16 +51,19 @@ def require_version(what: str, installed: int, planned: int) -> None:
         )
 
 
-def stage(name: StageName, *, version: int, settings: type[P]) -> Callable[[Callable[[Workspace[P]], None]], Stage[P]]:
-    """Declares a function as a stage.
+def stage(
+    name: str, *, version: int, settings: type[P], after: str | None = None
+) -> Callable[[Callable[[Workspace[P]], None]], Stage[P]]:
+    """Declares a function as a stage. This is the only place where a stage is named: `tasks.store.stages` reads it.
 
     Args:
-        name: One of the pipeline's stages.
+        name: Lower-case letters, digits and `_`; a literal, because it is read from the source.
         version: Raised when the result can change.
         settings: Type of its parameters; they enter the key whole.
+        after: The stage that this one follows in the order of data, in which stages are listed and `--until` counts.
     """
 
     def decorate(function: Callable[[Workspace[P]], None]) -> Stage[P]:
-        return Stage(name, version, settings, function)
+        return Stage(StageName(name), version, settings, function, after)
 
     return decorate

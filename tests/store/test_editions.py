@@ -6,13 +6,15 @@ from pathlib import Path
 import pytest
 
 from schemas.errors import StoreError, UsageError
+from schemas.identifiers import StageName
 from schemas.manifest import Ref
 from tasks.store.collect import collect
 from tasks.store.editions import Editions
+from tasks.store.recipes import PlannedStage, Recipes
 from tasks.store.stage import stage
 from tasks.store.store import Request, Store
 from tasks.store.workspace import Workspace
-from tests.store.conftest import Squares, request_for, write_square
+from tests.store.conftest import Squares, request_for, squares, write_square
 
 
 def _derived(work: Workspace[Squares]) -> None:
@@ -96,3 +98,24 @@ def test_collection_spares_what_an_edition_reaches(store: Store, tmp_path: Path)
     assert not store.folder(stray).exists()
     assert not list((store.root / ".trash").iterdir())
     assert store.open(derived).table().num_rows == store.open(source).table().num_rows - 2
+
+
+def test_slots_are_planned_behind_those_they_are_made_from(store: Store) -> None:
+    sources = {"airqa/bm25": "airqa/chunks", "bm25/abstract": "documents", "airqa/chunks": None, "documents": None}
+    stages = ["bm25", "bm25", "paperqa_chunks", "documents"]
+    planned = {
+        slot: PlannedStage(stage=StageName(name), parameters={}, inputs={"documents": source} if source else {})
+        for (slot, source), name in zip(sources.items(), stages, strict=True)
+    }
+    Recipes(store).plan("week", "r1", planned)
+
+    loaded = Recipes(store).load(Editions(store).record("week", "r1", {}))
+    assert list(loaded) == ["documents", "airqa/chunks", "airqa/bm25", "bm25/abstract"]
+
+
+def test_datasets_of_a_stage_that_is_not_installed_any_more_are_collected(store: Store) -> None:
+    gone = store.build(Request(stage("gone", version=1, settings=Squares)(squares.function), Squares(), {})).ref
+
+    found = collect(store, dry_run=False, older_than=timedelta(0))
+    assert [garbage.path for garbage in found] == [store.folder(gone)]
+    assert not store.folder(gone).exists()

@@ -40,7 +40,7 @@ class FigureSettings(Settings):
     )
 
 
-@stage("figures", version=1, settings=FigureSettings)
+@stage("figures", version=1, settings=FigureSettings, after="topics")
 def figures(work: Workspace[FigureSettings]) -> None:
     """One row per figure with a picture that can be read; side table `dropped_figures`: the others, with the reason.
 

@@ -10,9 +10,10 @@ from prefect.client.schemas.objects import TaskRun
 from prefect.states import State
 
 from flows.jobs import as_task
+from flows.pipeline.stages import StageControl
 from flows.pipeline.walk import Pipeline
 from schemas.errors import StageFailed, TransientError
-from schemas.settings import Resources, StageControl
+from schemas.settings import Resources
 from tests.flows.conftest import ended_tasks
 
 pytestmark = pytest.mark.usefixtures("prefect_server")

@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from flows.pipeline.plans.corpus import plan_corpus
 from flows.pipeline.plans.plan import Engine, Step, plan_index, plan_runs, run_tag
 from schemas.errors import ReleaseError, UsageError
-from schemas.identifiers import STAGE_NAMES, Digest, Key
+from schemas.identifiers import Digest, Key
 from schemas.llm import ModelName
 from schemas.manifest import Ref
 from schemas.release import ReleaseDataset, SourceFile
 from schemas.settings import CorpusSettings, EncoderSettings, IndexSettings, RunSettings
+from tasks.store.stages import stage_position
 from tasks.store.store import Request
 
 MODEL = ModelName(provider="host", model="lab/Model-1")
@@ -78,7 +79,7 @@ def test_every_input_is_made_before_it_is_needed_and_stages_are_in_the_order_of_
     for step in whole_plan(corpus, index):
         assert {source for source in step.inputs.values() if isinstance(source, str)} <= made
         made.add(step.slot)
-        places.append(STAGE_NAMES.index(step.stage.name))
+        places.append(stage_position(step.stage.name))
     assert places == sorted(places)
 
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from flows.pipeline.machine import Machine
+from flows.pipeline.stages import StageControl
 from flows.pipeline.walk import open_files
 from schemas.errors import BadInput, StageFailed, UsageError
 from schemas.gate import GateSettings
-from schemas.settings import StageControl
 from tasks.release.gate import check_release
 from tasks.store.editions import Editions
 
