@@ -1,6 +1,5 @@
 """How a command reaches Semantic Scholar: the key, and the folder through which processes agree on when to call."""
 
-import logging
 import os
 from pathlib import Path
 
@@ -28,5 +27,4 @@ def open_api(upstream: Upstream | None = None) -> DatasetsApi:
     """The datasets API, with the key from the environment; to be used as a context."""
     upstream = upstream or Upstream()
     key = os.environ.get("S2_API_KEY", "").strip()
-    logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs links, which hold signatures
     return DatasetsApi(SecretStr(key) if key else None, upstream, upstream.state)

@@ -7,7 +7,6 @@ batch again.)
 
 import asyncio
 import logging
-import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
@@ -18,12 +17,12 @@ from openai.types import Batch
 
 from schemas.errors import ArenaError, BadInput, TransientError
 from schemas.llm import NO_USAGE, Request, Tokens, Usage
+from tasks.http.retry import RetryRules, wait_s
 from tasks.llm.door import Door
 from tasks.llm.exchange import Call, Exchange, Sent, ended
 from tasks.llm.plan import Asked
 from tasks.llm.prices import price_of
 from tasks.llm.provider import OpenAiProvider, error_said
-from tasks.llm.retry import wait_s
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +69,6 @@ class BatchClient:
         self._door, self._provider = door, provider
         self._database = door.database
         self._poll_s, self._max_calls, self._progress = poll_s, max_calls, progress
-        self._jitter = random.Random()  # noqa: S311
 
     async def run(self, requests: Iterable[Request[Any]]) -> BatchReport:
         """Sends what is not in the cache, waits until all of it has ended, and keeps the replies.
@@ -200,7 +198,7 @@ class BatchClient:
             if not sent.retry or tries == settings.tries or (once and sent.charged):
                 where = f"batch service of {self._door.settings.base_url}"
                 raise sent.error or (TransientError if sent.retry else BadInput)(f"{where}: {sent.trouble}") from None
-            await asyncio.sleep(wait_s(settings, tries, sent.retry_after_s, self._jitter))
+            await asyncio.sleep(wait_s(RetryRules.of(settings), tries, sent.retry_after_s))
 
 
 def _batch_bound(call: Call) -> Usage:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections.abc import Iterable
 from dataclasses import replace
 from types import TracebackType
@@ -14,6 +13,7 @@ from pydantic import SecretStr
 
 from schemas.errors import ArenaError
 from schemas.llm import NO_USAGE, AnswerT, Estimate, LlmSettings, Reply, Request, Tokens, Usage
+from tasks.http.retry import RetryRules, wait_s
 from tasks.llm.budget import Budget
 from tasks.llm.cache import Cache
 from tasks.llm.database import Database
@@ -22,7 +22,6 @@ from tasks.llm.key import Miss
 from tasks.llm.limiter import Limiter
 from tasks.llm.plan import Asked
 from tasks.llm.replay import Replay
-from tasks.llm.retry import wait_s
 from tasks.llm.structured import read_answer, repair_request, without_reasoning
 from tasks.llm.wire import Completion, read_completion
 
@@ -58,7 +57,6 @@ class Door:
         self._provider: OpenAiProvider | None = None
         self._limiter = Limiter(settings.rate)
         self._slots = asyncio.Semaphore(settings.concurrency)
-        self._jitter = random.Random()  # noqa: S311
         self._under_way: dict[str, asyncio.Future[Exchange | None]] = {}
 
     async def ask(self, request: Request[AnswerT]) -> Reply[AnswerT]:
@@ -154,7 +152,7 @@ class Door:
             exchange, sent = await self._try(call)
             if not sent.retry or tries == settings.tries:
                 break
-            pause = wait_s(settings, tries, sent.retry_after_s, self._jitter)
+            pause = wait_s(RetryRules.of(settings), tries, sent.retry_after_s)
             logger.info("request %s: %s; again in %.1f s", call.keyed.key[:12], sent.trouble, pause)
             await asyncio.sleep(pause)
         if sent.error:

@@ -12,8 +12,8 @@ from pydantic import SecretStr
 
 from schemas.errors import BadInput, MissingDependency, TransientError
 from schemas.llm import LlmSettings
+from tasks.http.retry import is_busy, retry_after_s
 from tasks.llm.exchange import Sent
-from tasks.llm.retry import retry_after_s
 
 try:
     import httpx2
@@ -23,9 +23,6 @@ except ImportError as error:  # pragma: no cover - the extra is installed where 
 
 SECRET_LENGTH = 12
 """A key of fewer characters is no secret (local servers take any word) and is not cut out of replies."""
-
-TRY_AGAIN = frozenset({408, 429})
-"""Statuses below 500 that may pass by themselves; from 500 all may."""
 
 _TOO_LONG = "arena_too_long"
 
@@ -159,7 +156,7 @@ class OpenAiProvider:
             return Sent(trouble=trouble, error=BadInput(f"{where}: the account has no credit left ({trouble}); top up"))
         if code in ("content_filter", "content_policy_violation"):
             return Sent(trouble=trouble, refused=True)
-        again = status in TRY_AGAIN or status >= 500
+        again = is_busy(status)
         return Sent(trouble=trouble, retry=again, retry_after_s=retry_after_s(response.headers) if again else None)
 
     def without_key(self, text: bytes) -> bytes:

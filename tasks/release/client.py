@@ -3,23 +3,29 @@
 Source: https://api.semanticscholar.org/api-docs/datasets
 """
 
-import json
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 from urllib.parse import quote
 
-import httpx
 from pydantic import BaseModel, SecretStr, TypeAdapter, ValidationError
 
-from schemas.errors import ReleaseError, TransientError, UsageError
-from schemas.fetching import RELEASE_PATTERN, ApiSettings, Diff
+from schemas.errors import ReleaseError, UsageError
+from schemas.fetching import RELEASE_PATTERN, ApiSettings, Diff, RetrySettings
 from schemas.identifiers import ReleaseId
-from tasks.release.pace import Busy, Pace, persist, retry_after_s
+from tasks.http.client import BadAddress, HttpClient, HttpRequest, HttpSettings, TooLong
+from tasks.http.pace import SharedPace
+from tasks.http.retry import RetryRules
 
 T = TypeVar("T")
 REMEDY = "`arena release list --remote` shows the releases there are"
+
+MAX_REPLY = 64 * 2**20
+"""Bytes of the longest reply that is read; a list of links has some hundred kilobytes."""
+
+MAX_SILENCES = 10
+"""Longest time for a whole reply, in silences that the settings allow."""
 
 
 class _Named(BaseModel):
@@ -39,22 +45,22 @@ class _Diffs(BaseModel):
 
 
 class DatasetsApi:
-    """Calls of the datasets API, paced over all processes of the machine, tried again while a failure may pass.
+    """Calls the datasets API at the pace that all processes of the machine share, and tries transient failures again.
 
-    Every method raises ReleaseError for an unknown release or dataset, a key that is refused and an answer that is not
-    what the API describes, and TransientError when the server stays away or busy after all tries.
+    Every method raises ReleaseError for an unknown release or dataset, a refused key and a reply in another form than
+    the API documents, and TransientError when the server is busy or out of reach at every try.
 
     Args:
         key: The API key; listing releases and datasets needs none.
         settings: Where the API is, how often it may be called.
-        state: Folder for the file through which processes agree on when to call.
+        state: Folder for the file through which processes share the pace.
     """
 
     def __init__(self, key: SecretStr | None, settings: ApiSettings, state: Path) -> None:
         self.settings = settings
         self._key = key
-        self._http = httpx.Client(timeout=settings.timeout_s)
-        self._pace = Pace(state / "s2-next-call", settings.interval_s, settings.retry_after_limit_s)
+        pace = SharedPace(state / "s2-next-call", settings.interval_s, settings.retry_after_limit_s)
+        self._http = HttpClient(http_settings(settings), pace)
 
     def __enter__(self) -> Self:
         return self
@@ -63,82 +69,90 @@ class DatasetsApi:
         self._http.close()
 
     def releases(self) -> list[ReleaseId]:
-        """Ids of all releases, ascending; what does not look like one is left out."""
-        found = _read(list[str], self._get(("release", "")), "the list of releases")
+        """Returns the ids of all releases, oldest first, and leaves out names that are not dates."""
+        found = self._get(list[str], ("release", ""), "the list of releases")
         return [ReleaseId(release) for release in sorted(found) if re.fullmatch(RELEASE_PATTERN, release)]
 
     def datasets(self, release: str) -> list[str]:
-        """Names of a release's datasets."""
-        answer = _read(_Release, self._get(("release", check_release(release))), f"release {release}")
-        return [dataset.name for dataset in answer.datasets]
+        """Returns the names of a release's datasets."""
+        reply = self._get(_Release, ("release", check_release(release)), f"release {release}")
+        return [dataset.name for dataset in reply.datasets]
 
     def files(self, release: str, dataset: str) -> tuple[str, ...]:
-        """Links to a dataset's files; they expire.
+        """Returns links to a dataset's files; they expire.
 
         Raises:
             UsageError: There is no key.
         """
+        self._require_key()
         parts = ("release", check_release(release), "dataset", dataset)
-        found = _read(_Files, self._get(parts, secret=True), f"dataset {dataset} of release {release}")
-        return found.files
+        return self._get(_Files, parts, f"dataset {dataset} of release {release}").files
 
     def diffs(self, start: str, end: str, dataset: str) -> tuple[Diff, ...]:
-        """Links to what changed in a dataset, one diff for each pair of consecutive releases, oldest first.
+        """Returns links to a dataset's diffs, one diff for each pair of consecutive releases, oldest first.
 
         Raises:
             UsageError: There is no key.
         """
-        what = f"what changed in {dataset} from {start} to {end}"
-        parts = ("diffs", check_release(start), "to", check_release(end), dataset)
-        found = _read(_Diffs, self._get(parts, secret=True), what)
-        if [start, *(diff.to_release for diff in found.diffs)] != [*(diff.from_release for diff in found.diffs), end]:
-            pairs = ", ".join(f"{diff.from_release} to {diff.to_release}" for diff in found.diffs) or "none"
-            raise ReleaseError(f"{what}: the API's diffs do not lead there ({pairs}); fetch release {end} whole")
-        return found.diffs
-
-    def _get(self, parts: Iterable[str], *, secret: bool = False) -> Any:
-        if secret and self._key is None:
-            raise UsageError(
-                "the datasets API gives links only for a key: set S2_API_KEY (semanticscholar.org/product/api)"
+        self._require_key()
+        what = f"diffs of {dataset} from {start} to {end}"
+        found = self._get(_Diffs, ("diffs", check_release(start), "to", check_release(end), dataset), what).diffs
+        if [start, *(diff.to_release for diff in found)] != [*(diff.from_release for diff in found), end]:
+            pairs = ", ".join(f"{diff.from_release} to {diff.to_release}" for diff in found) or "none"
+            raise ReleaseError(
+                f"{what}: the API's diffs do not form a chain ({pairs}); fetch the whole release {end} instead"
             )
-        path = "/".join(quote(part, safe="") for part in parts)
-        return persist(self.settings)(self._call, path)
+        return found
 
-    def _call(self, path: str) -> Any:
-        self._pace.wait()
+    def _require_key(self) -> None:
+        if self._key is None:
+            raise UsageError(
+                "the datasets API gives links only with a key: set S2_API_KEY (semanticscholar.org/product/api)"
+            )
+
+    def _get(self, form: type[T], parts: Iterable[str], what: str) -> T:
+        path = "/".join(quote(part, safe="") for part in parts)
         url = f"{self.settings.url.rstrip('/')}/{path}"
         headers = {"x-api-key": self._key.get_secret_value()} if self._key else {}
         try:
-            response = self._http.get(url, headers=headers)
-        except httpx.RequestError as error:
-            raise TransientError(
-                f"{url}: cannot be reached ({error or type(error).__name__}); is --url right?"
-            ) from error
-        except httpx.InvalidURL as error:
-            raise UsageError(f"--url {self.settings.url!r}: is no address ({error})") from error
-        status = response.status_code
-        if status == 429 or status >= 500:
-            wait = retry_after_s(response.headers.get("retry-after"))
-            if wait:
-                self._pace.hold(wait)
-            raise Busy(f"{url}: answered {status}; try again later", wait)
-        if status in (401, 403):
-            raise ReleaseError(f"{url}: the key was refused ({status}); check S2_API_KEY")
-        if status == 404:
+            reply = self._http.send(HttpRequest(url, headers=headers), MAX_REPLY)
+        except BadAddress as error:
+            raise UsageError(f"--url {self.settings.url!r} is not an address: {error}") from error
+        except TooLong as error:
+            raise ReleaseError(str(error)) from error
+        if reply.status in (401, 403):
+            raise ReleaseError(f"{url}: the API refused the key ({reply.status}); check S2_API_KEY")
+        if reply.status == 404:
             raise ReleaseError(f"{url}: there is no such release or dataset; {REMEDY}")
-        if status != 200:
-            raise ReleaseError(f"{url}: answered {status} instead of 200; is --url right?")
+        if reply.trouble:
+            raise ReleaseError(f"{url}: {reply.trouble} instead of HTTP 200; is --url right?")
         try:
-            return response.json()
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise ReleaseError(f"{url}: answered something that is no JSON; is --url right?") from error
+            return TypeAdapter(form).validate_json(reply.body)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"])) or "the reply"
+            raise ReleaseError(
+                f"{what}: the API's reply has an unexpected form ({place}: {first['msg']}); is --url right?"
+            ) from error
+
+
+def http_settings(settings: RetrySettings, *, max_redirects: int = 0) -> HttpSettings:
+    """Returns how Semantic Scholar's servers are asked."""
+    return HttpSettings(
+        rules=RetryRules(settings.attempts, settings.backoff_s, settings.backoff_limit_s, settings.retry_after_limit_s),
+        timeout_s=settings.timeout_s,
+        connect_timeout_s=settings.timeout_s,
+        deadline_s=MAX_SILENCES * settings.timeout_s,
+        max_redirects=max_redirects,
+        remedy="try again later; is the address right?",
+    )
 
 
 def newest_release(api: DatasetsApi, known: Iterable[str]) -> ReleaseId | None:
-    """The newest release when it is newer than all that are known, else None: one call, the usual outcome of most days.
+    """Returns the newest release when it is newer than all known ones, else None, with one call.
 
     Args:
-        api: Who is asked.
+        api: The datasets API.
         known: Releases that were fetched or judged before.
     """
     releases = api.releases()
@@ -146,22 +160,11 @@ def newest_release(api: DatasetsApi, known: Iterable[str]) -> ReleaseId | None:
 
 
 def check_release(release: str) -> ReleaseId:
-    """Returns the id of a release when it looks like one.
+    """Returns a release's id when it looks like one.
 
     Raises:
         UsageError: It does not.
     """
     if not re.fullmatch(RELEASE_PATTERN, release):
-        raise UsageError(f"release {release!r} is no date such as 2024-02-06; {REMEDY}")
+        raise UsageError(f"release {release!r} is not a date such as 2024-02-06; {REMEDY}")
     return ReleaseId(release)
-
-
-def _read(form: type[T], answer: Any, what: str) -> T:
-    try:
-        return TypeAdapter(form).validate_python(answer)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "the answer"
-        raise ReleaseError(
-            f"{what}: the API answered another form ({place}: {first['msg']}); is --url right?"
-        ) from error

@@ -11,7 +11,8 @@ from typing import NamedTuple
 from schemas.errors import ReleaseError
 from schemas.identifiers import DatasetName, ReleaseId
 from schemas.release import ReleaseDataset
-from tasks.release.fetch import DIFFS, read_manifest
+from tasks.release.fetch import DIFFS
+from tasks.release.fetched import read_manifest
 from tasks.release.mirror import describe_dataset, hash_files
 
 UPDATES = "updates/"

@@ -1,7 +1,7 @@
 """Fetches one file byte for byte, over any number of interruptions, and checks it.
 
-The bytes of a file that is not complete lie in `.<name>.part`, unbuffered, what is known of it in `.<name>.json`: both
-survive the death of the process, and the next one goes on at the byte after the last.
+The bytes of an incomplete file are in `.<name>.part`, written unbuffered; what is known of the file is in
+`.<name>.json`. Both survive the death of the process, and the next one resumes at the byte after the last.
 """
 
 import errno
@@ -9,26 +9,32 @@ import logging
 import os
 import re
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-
-import httpx
+from typing import ParamSpec, Self, TypeVar
 
 from schemas.errors import ReleaseError, TransientError
 from schemas.fetching import FetchSettings, FileState, RetrySettings
 from schemas.release import SourceFile
+from tasks.http.client import BadAddress, HttpClient, HttpRequest, Incoming
+from tasks.http.pace import Throttle
+from tasks.http.retry import Busy, persist
+from tasks.release.client import http_settings
 from tasks.release.filtering import RecordFilter
 from tasks.release.integrity import check_gzip
-from tasks.release.pace import Busy, Throttle, persist, retry_after_s
 from tasks.release.targets import Links, Tally, Target
 from tasks.store.shard import fsync_path
 
+P = ParamSpec("P")
+R = TypeVar("R")
 log = logging.getLogger(__name__)
 
 EXPIRED = (400, 401, 403, 404, 410)
-"""Answers to a link that is no longer good: it has expired, or the file is gone."""
+"""Statuses of a link that has expired or whose file is gone."""
+
+MAX_REDIRECTS = 20
+"""Redirects followed from a link to a file; a request for a file carries no key."""
 
 
 class Stopped(Exception):
@@ -36,36 +42,38 @@ class Stopped(Exception):
 
 
 class Downloader:
-    """Fetches files; one for all threads of a fetch.
+    """Fetches files; one for all threads of a fetch, to be used as a context.
 
     Args:
-        http: For the files, not for the API: it knows no key.
-        settings: What the machine may be asked for.
-        retry: How long a server is asked again.
+        settings: How many files at a time, how fast.
+        retry: When a server is asked again.
         keep: Which records stay.
-        progress: Told after every piece of a file.
+        progress: Called after every piece of a file.
     """
 
     def __init__(
-        self,
-        http: httpx.Client,
-        settings: FetchSettings,
-        retry: RetrySettings,
-        keep: RecordFilter,
-        progress: Callable[[Tally], None],
+        self, settings: FetchSettings, retry: RetrySettings, keep: RecordFilter, progress: Callable[[Tally], None]
     ) -> None:
         self.tally = Tally()
         self.stop = threading.Event()
         self._restarts: Counter[Target] = Counter()
-        self._http, self._settings, self._retry, self._keep, self._progress = http, settings, retry, keep, progress
+        self._settings, self._retry, self._keep, self._progress = settings, retry, keep, progress
+        self._http_settings = http_settings(retry, max_redirects=MAX_REDIRECTS)
+        self._http = HttpClient(self._http_settings)
         self._throttle = Throttle(settings.bandwidth_mb_s and settings.bandwidth_mb_s * 1e6)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.close()
+
     def filters(self, target: Target) -> bool:
-        """Whether only some records of a file stay."""
+        """Returns whether only some records of a file stay."""
         return self._keep.describe(target.dataset) is not None
 
     def is_done(self, target: Target) -> bool:
-        """Whether a file is complete, by the same filter; gives it its name when only that is missing."""
+        """Returns whether a file is complete by the same filter; renames it when only that is missing."""
         state = target.state()
         if state is None or state.done is None:
             return False
@@ -80,83 +88,96 @@ class Downloader:
         return False
 
     def measure(self, target: Target, links: Links) -> FileState:
-        """Size and version of a file: what is remembered of it, or what the server says when asked for one byte."""
-        return target.state() or persist(self._retry, self.stop)(self._measure, target, links)
+        """Returns size and version of a file, as recorded or else as the server says when asked for one byte."""
+        return target.state() or self._persist(self._measure, target, links)
 
     def fetch(self, target: Target, links: Links) -> None:
-        """Fetches what is missing of a file, checks all of it and gives it its name.
+        """Fetches the missing bytes of a file, checks the whole file and gives it its final name.
 
         Raises:
-            ReleaseError: It was damaged twice, the server does not let it be fetched, or there is no space.
+            ReleaseError: It was damaged twice, the server refuses it, or the disk is full.
             Withdrawn: The API no longer lists it.
-            TransientError: The server stays away after all tries.
+            TransientError: The server was busy or out of reach at every try.
         """
         try:
             self._complete(target, links)
             try:
                 self._seal(target)
             except ReleaseError as error:
-                log.warning("%s; it is fetched once more", error)
+                log.warning("%s; fetching it once more", error)
                 self._discard(target)
                 self.tally.add("refetched")
                 self._complete(target, links)
                 self._seal_again(target)
         except OSError as error:
-            raise ReleaseError(f"{target.file}: cannot be written ({error.strerror}); what came is kept") from error
+            raise ReleaseError(
+                f"{target.file}: cannot be written ({error.strerror}); free disk space and run it again: "
+                "what was received is kept"
+            ) from error
 
     def _seal_again(self, target: Target) -> None:
         try:
             self._seal(target)
         except ReleaseError as error:
             self._discard(target)
-            raise ReleaseError(f"{error}; it was so twice, the server may hold it so: fetch it later") from error
+            raise ReleaseError(
+                f"{error}; this happened twice, so the server's copy may be damaged: fetch it later"
+            ) from error
 
     def _complete(self, target: Target, links: Links) -> None:
         while target.have() != (state := self.measure(target, links)).size:
-            persist(self._retry, self.stop)(self._advance, target, links, state)
+            self._persist(self._advance, target, links, state)
+
+    def _persist(self, function: Callable[P, R], *args: P.args, **named: P.kwargs) -> R:
+        """Calls a function until it succeeds or the tries are used up; another file's failure ends the waits."""
+        rules, remedy = self._http_settings.rules, "run it again later: what was received is kept"
+        return persist(rules, remedy, self.stop.wait)(function, *args, **named)
 
     def _measure(self, target: Target, links: Links) -> FileState:
-        with self._ask(target, links, "bytes=0-0") as response:
-            size = _whole_size(response)
+        with self._ask(target, links, "bytes=0-0") as reply:
+            size = _whole_size(reply)
             if size is None:
                 raise ReleaseError(
-                    f"{target.path}: the server does not say how long it is; it cannot be fetched safely"
+                    f"{target.path}: the server does not say how long the file is, so a truncated copy would go "
+                    "unnoticed; fetch it later"
                 )
             target.folder.mkdir(parents=True, exist_ok=True)
             target.part.unlink(missing_ok=True)
-            return target.remember(FileState(path=target.path, size=size, etag=response.headers.get("etag")))
+            return target.remember(FileState(path=target.path, size=size, etag=reply.headers.get("etag")))
 
     def _advance(self, target: Target, links: Links, state: FileState) -> None:
-        """Makes one request for what is missing; one that brings something is no failure, however it ends."""
+        """Makes one request for the missing bytes; it succeeds when it brings any, however it ends."""
         have = target.have()
         try:
-            with self._ask(target, links, f"bytes={have}-") as response:
-                if _is_other(response, state):
-                    return self._begin_anew(target, None, "it changed")
-                if response.status_code == 416:
+            with self._ask(target, links, f"bytes={have}-") as reply:
+                if _is_other(reply, state):
+                    return self._restart(target, None, "it changed")
+                if reply.status == 416:
                     raise ReleaseError(f"{target.path}: the server has no byte {have} of {state.size}; fetch it later")
-                first = _first_byte(response)
+                first = _first_byte(reply)
                 if first not in (0, have):
-                    raise TransientError(f"{target.path}: asked for byte {have}, the server sent byte {first} on")
+                    raise TransientError(f"{target.path}: asked for bytes from {have}, the server sent from {first}")
                 if first < have:
-                    self._begin_anew(target, state, "the server cannot go on in the middle")
+                    self._restart(target, state, "the server cannot resume in the middle")
                     have = 0
-                self._append(response, target, state.size)
+                self._append(reply, target, state.size)
+                if target.have() == have:
+                    raise TransientError(f"{target.path}: the server sent no bytes from byte {have}")
         except TransientError as error:
             if target.have() <= have:
                 raise
             log.info("%s: interrupted after %d bytes (%s)", target.path, target.have(), error)
-            time.sleep(self._retry.backoff_s)
+            self.stop.wait(self._retry.backoff_s)
 
-    def _begin_anew(self, target: Target, state: FileState | None, why: str) -> None:
-        """Drops what came; `state` is what stays known of the file."""
-        log.warning("%s: begins anew after %d bytes: %s", target.path, target.have(), why)
+    def _restart(self, target: Target, state: FileState | None, why: str) -> None:
+        """Drops the received bytes; `state` is what stays known of the file."""
+        log.warning("%s: restarts after %d bytes: %s", target.path, target.have(), why)
         self.tally.add("restarts")
         self._restarts[target] += 1
         if self._restarts[target] > self._settings.restarts:
             raise ReleaseError(
-                f"{target.path}: began anew {self._settings.restarts} times ({why}); fetch it later, "
-                "or allow more with --restarts"
+                f"{target.path}: restarted {self._settings.restarts} times ({why}); fetch it later, or allow more "
+                "with --restarts"
             )
         self._discard(target)
         if state:
@@ -166,10 +187,10 @@ class Downloader:
         self.tally.add("present", -target.have())
         target.forget()
 
-    def _append(self, response: httpx.Response, target: Target, size: int) -> None:
+    def _append(self, reply: Incoming, target: Target, size: int) -> None:
         room = size - target.have()
         with target.part.open("ab", buffering=0) as part:
-            for piece in response.iter_raw():
+            for piece in reply.chunks:
                 wanted = min(len(piece), room)
                 written = part.write(piece[:wanted])
                 if written < wanted:
@@ -185,33 +206,28 @@ class Downloader:
                     break
 
     @contextmanager
-    def _ask(self, target: Target, links: Links, span: str) -> Generator[httpx.Response]:
-        """A request for bytes of a file; what may pass by itself is a TransientError."""
+    def _ask(self, target: Target, links: Links, span: str) -> Generator[Incoming]:
+        """Requests bytes of a file and gives the reply, which has status 200, 206 or 416."""
         if self.stop.is_set():
             raise Stopped
         link = links.link(target.path)
         try:
-            with self._http.stream("GET", link, headers={"Range": span, "Accept-Encoding": "identity"}) as response:
-                status = response.status_code
-                if status in EXPIRED:
+            with self._http.open(HttpRequest(link, headers={"range": span, "accept-encoding": "identity"})) as reply:
+                if reply.status in EXPIRED:
                     self.tally.add("renewed", links.renew(target.path, link))
-                    raise Busy(f"{target.path}: the link was refused ({status}), also after asking for a fresh one", 0)
-                if status == 429 or status >= 500:
-                    after = retry_after_s(response.headers.get("retry-after"))
-                    raise Busy(f"{target.path}: the server answered {status}", after)
-                if status not in (200, 206, 416):
-                    raise ReleaseError(f"{target.path}: the server answered {status} instead of 200 or 206")
-                yield response
-        except httpx.RequestError as error:
-            raise TransientError(f"{target.path}: {error or type(error).__name__}") from error
-        except httpx.InvalidURL as error:
-            raise ReleaseError(f"{target.path}: the API gave a link that is none ({error})") from error
+                    told = f"the link was refused ({reply.status}); asked for a fresh one"
+                    raise Busy(f"{target.path}: {told}", 0)
+                if reply.status not in (200, 206, 416):
+                    raise ReleaseError(f"{target.path}: the server answered {reply.status}, expected 200 or 206")
+                yield reply
+        except BadAddress as error:
+            raise ReleaseError(f"the API gave an unusable link: {error}; fetch it later") from error
 
     def _seal(self, target: Target) -> None:
-        """Checks a complete file, applies the filter, and gives it its name."""
+        """Checks a complete file, applies the filter, and gives the file its final name."""
         state, kept, sealed = target.state(), self._keep.describe(target.dataset), target.part
         if state is None:
-            raise ReleaseError(f"{target.note}: is gone; something else writes there")
+            raise ReleaseError(f"{target.note}: is gone, another program changes this folder; stop it and fetch again")
         if kept is None:
             size, sha256 = check_gzip(target.part)
         else:
@@ -225,26 +241,26 @@ class Downloader:
         fsync_path(target.folder)
 
 
-def _is_other(response: httpx.Response, state: FileState) -> bool:
-    """Whether the server now has another file than the one that was begun."""
-    etag = response.headers.get("etag")
+def _is_other(reply: Incoming, state: FileState) -> bool:
+    """Returns whether the server now has another file than the one whose fetch began."""
+    etag = reply.headers.get("etag")
     if etag and state.etag and etag != state.etag:
         return True
-    return response.status_code != 200 and _whole_size(response) != state.size
+    return reply.status != 200 and _whole_size(reply) != state.size
 
 
-def _whole_size(response: httpx.Response) -> int | None:
-    """Bytes of the whole file, as an answer of any kind tells it."""
-    if response.status_code == 200:
-        length = response.headers.get("content-length", "")
+def _whole_size(reply: Incoming) -> int | None:
+    """Returns the size of the whole file as a reply of any kind says it."""
+    if reply.status == 200:
+        length = reply.headers.get("content-length", "")
         return int(length) if length.isdecimal() else None
-    found = re.fullmatch(r"bytes (?:\d+-\d+|\*)/(\d+)", response.headers.get("content-range", ""))
+    found = re.fullmatch(r"bytes (?:\d+-\d+|\*)/(\d+)", reply.headers.get("content-range", ""))
     return int(found[1]) if found else None
 
 
-def _first_byte(response: httpx.Response) -> int:
-    """The place in the file where an answer's bytes begin; -1 when it does not say."""
-    if response.status_code == 200:
+def _first_byte(reply: Incoming) -> int:
+    """Returns the position in the file where a reply's bytes begin; -1 when the reply does not say."""
+    if reply.status == 200:
         return 0
-    found = re.match(r"bytes (\d+)-", response.headers.get("content-range", ""))
+    found = re.match(r"bytes (\d+)-", reply.headers.get("content-range", ""))
     return int(found[1]) if found else -1

@@ -13,12 +13,12 @@ from schemas.identifiers import Outcome
 from schemas.search import EngineSettings, Found, SearchQuery, document_key
 from schemas.settings import RetrieverName
 from schemas.table import AnyTable
-from schemas.tables.search_results import SEARCH_OUTCOMES, SEARCH_RESULTS, WEB_REPLIES
+from schemas.tables.search_results import SEARCH_OUTCOMES, SEARCH_RESULTS, WEB_REPLIES, WebReplyRow
 from tasks.ranking.answers import NOTE_LENGTH
 from tasks.retrieval.backend import open_backend
 from tasks.search.engine import Engine, EngineKit, RecordedEngine, RegisteredEngine, Shelf, WebAccess, find_engine
 from tasks.search.queries import read_queries
-from tasks.search.web_engine import Remembered, WebClient
+from tasks.search.web_engine import WebClient
 from tasks.store.dataset import Dataset
 from tasks.store.parquet import write_table
 from tasks.store.shard import Shard, in_shards
@@ -132,14 +132,14 @@ class _Desk:
             client.close()
 
 
-def _known_replies(work: Workspace[EngineSettings]) -> dict[str, Remembered]:
+def _known_replies(work: Workspace[EngineSettings]) -> dict[str, WebReplyRow]:
     """Replies that earlier datasets of the same engine and snapshot hold, by key."""
     settings = work.settings
     same = {"engine": settings.engine, "source": settings.source, "snapshot": settings.snapshot}
-    known: dict[str, Remembered] = {}
+    known: dict[str, WebReplyRow] = {}
     for dataset in reversed(work.earlier):
         if same.items() <= dataset.manifest.parameters.items() and dataset.files("replies"):
-            known |= {row["key"]: Remembered(**row) for row in dataset.table("replies").to_pylist()}
+            known |= {row.key: row for row in WEB_REPLIES.rows(dataset.table("replies"))}
     return known
 
 

@@ -1,20 +1,17 @@
 """Caps, rate limits, concurrency: what keeps a run within what it may use."""
 
 import asyncio
-import random
-from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.llm import BudgetSettings, Cap, Price, RateSettings, RetrySettings, Tokens, Usage
+from schemas.llm import BudgetSettings, Cap, Price, RateSettings, Tokens, Usage
 from tasks.llm.budget import Budget
 from tasks.llm.database import Database
 from tasks.llm.door import Door
 from tasks.llm.key import request_key
 from tasks.llm.limiter import Limiter
-from tasks.llm.retry import retry_after_s, wait_s
 from tests.llm.conftest import SECRET, SHORT, capped, question, scored
 from tests.llm.scripted_server import Answer, completion, error
 
@@ -254,35 +251,6 @@ def test_no_order_of_reservations_passes_the_cap(calls, cap):
     used = asyncio.run(run())
     spent = sum(row.tokens for row in budget.spent())
     assert used == spent <= cap
-
-
-@given(st.integers(1, 20), st.one_of(st.none(), st.floats(0, 1e6)), st.integers(0, 100))
-def test_waits_are_bounded_and_as_long_as_asked(tries, asked, seed):
-    settings = RetrySettings(base_s=2, cap_s=30)
-    wait = wait_s(settings, tries, asked, random.Random(seed))
-    if asked is None:
-        assert 0 <= wait <= min(30, 2 * 2 ** (tries - 1))
-    else:
-        assert min(asked, 30) <= wait <= min(asked, 30) + 2
-
-
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        ({}, None),
-        ({"retry-after": "7"}, 7),
-        ({"retry-after": "0.5"}, 0.5),
-        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
-        ({"retry-after": "Fri, 20 Nov 2026 10:00:30 GMT"}, 30),
-        ({"retry-after": "Fri, 20 Nov 2026 09:00:00 GMT"}, 0),
-        ({"retry-after": "-1"}, None),
-        ({"retry-after": "nan"}, None),
-        ({"retry-after": "inf"}, None),
-        ({"retry-after": "soon"}, None),
-    ],
-)
-def test_retry_after_is_read_in_all_its_forms(headers, seconds):
-    assert retry_after_s(headers, datetime(2026, 11, 20, 10, tzinfo=UTC)) == seconds
 
 
 def test_prices_are_whole_nano_dollars_never_too_low():

@@ -106,9 +106,9 @@ def test_diffs_are_fetched(arena: Arena, server: S2Server, tmp_path: Path) -> No
     ("key", "call", "code", "says"),
     [
         (None, ("fetch", OLD), 2, "set S2_API_KEY"),
-        ("wrong", ("fetch", OLD), 1, "the key was refused (403); check S2_API_KEY"),
+        ("wrong", ("fetch", OLD), 1, "the API refused the key (403); check S2_API_KEY"),
         (KEY, ("fetch", "2020-01-07"), 1, "there is no such release or dataset"),
-        (KEY, ("fetch", "../etc"), 2, "is no date such as"),
+        (KEY, ("fetch", "../etc"), 2, "is not a date such as"),
         (KEY, ("fetch", OLD, "--parallel", 0), 2, "--parallel '0'"),
         (KEY, ("diff", OLD, NEW, "--datasets", "papers"), 1, "there is no such release or dataset"),
         (KEY, ("check", "2020-01-07"), 1, "release '2020-01-07' is not in"),

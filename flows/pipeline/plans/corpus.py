@@ -12,8 +12,8 @@ from schemas.release import ReleaseDataset
 from schemas.settings import CorpusSettings
 from tasks.corpus.documents import DocumentSettings, documents
 from tasks.corpus.extracted_mindmaps import ExtractedMindmapSettings, extracted_mindmaps
-from tasks.corpus.figures.http import HttpFigureSettings
 from tasks.corpus.figures.stage import FigureSettings, figures
+from tasks.corpus.figures.website import HttpFigureSettings
 from tasks.corpus.papers import PapersSettings, papers
 from tasks.corpus.records import RecordSettings, abstract_records, citation_records, full_texts, paper_records
 from tasks.corpus.references import ReferenceSettings, references

@@ -15,9 +15,9 @@ from schemas.manifest import Counts
 from schemas.settings import Settings
 from schemas.tables.figures import DROPPED_FIGURES, FIGURES
 from tasks.corpus.figures.folder import FolderFigures
-from tasks.corpus.figures.http import HttpFigures, HttpFigureSettings
 from tasks.corpus.figures.picture import check_picture
 from tasks.corpus.figures.source import FigureSource, Listed
+from tasks.corpus.figures.website import HttpFigures, HttpFigureSettings
 from tasks.llm.images import MAX_BYTES
 from tasks.store.dataset import Dataset
 from tasks.store.parquet import TableWriter, write_table

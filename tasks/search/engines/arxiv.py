@@ -13,7 +13,7 @@ from defusedxml.ElementTree import fromstring
 from schemas.errors import BadInput
 from schemas.search import Found, paper_id
 from tasks.search.engine import EngineKit, engine
-from tasks.search.web_engine import Question
+from tasks.search.web_engine import WebRequest
 
 NAME = "arxiv"
 BASE_URL = "https://export.arxiv.org/api"
@@ -51,7 +51,7 @@ class Arxiv:
                 ("sortBy", "relevance"),
                 ("sortOrder", "descending"),
             )
-            papers = list(_entries(self._web.ask(Question("GET", self._url, parameters)), self._url))
+            papers = list(_entries(self._web.ask(WebRequest("GET", self._url, parameters)), self._url))
             found += papers[:asked]
             if len(papers) < asked:
                 break

@@ -8,7 +8,7 @@ from typing import Any
 
 from schemas.search import Found, paper_id
 from tasks.search.engine import EngineKit, engine
-from tasks.search.web_engine import Question, number_of, objects_of, text_of
+from tasks.search.web_engine import WebRequest, number_of, objects_of, text_of
 
 NAME = "openalex"
 BASE_URL = "https://api.openalex.org"
@@ -43,7 +43,7 @@ class OpenAlex:
         while len(found) < n:
             page = str(len(found) // size + 1)
             parameters = (("search", words), ("per_page", str(size)), ("page", page), ("select", FIELDS))
-            reply = self._web.ask_json(Question("GET", self._url, parameters), hidden=self._hidden)
+            reply = self._web.ask_json(WebRequest("GET", self._url, parameters), hidden=self._hidden)
             works = objects_of(reply.get("results"), f"{self._url}: results")
             found += map(_found, works)
             if len(works) < size:

@@ -7,7 +7,7 @@ from typing import Any
 
 from schemas.search import Found, paper_id
 from tasks.search.engine import EngineKit, engine
-from tasks.search.web_engine import Question, objects_of, text_of
+from tasks.search.web_engine import WebRequest, objects_of, text_of
 
 NAME = "semantic_scholar"
 BASE_URL = "https://api.semanticscholar.org/graph/v1"
@@ -41,7 +41,7 @@ class SemanticScholar:
         while len(found) < min(n, MOST):
             asked = min(PAGE, min(n, MOST) - len(found))
             parameters = (("query", words), ("offset", str(len(found))), ("limit", str(asked)), ("fields", FIELDS))
-            page = self._web.ask_json(Question("GET", self._url, parameters), headers=self._headers)
+            page = self._web.ask_json(WebRequest("GET", self._url, parameters), headers=self._headers)
             papers = objects_of(page.get("data"), f"{self._url}: data")
             found += map(_found, papers[:asked])
             if "next" not in page or not papers:

@@ -14,7 +14,7 @@ import orjson
 from schemas.errors import BadInput, UsageError
 from schemas.search import Found
 from tasks.search.engine import EngineKit, engine
-from tasks.search.web_engine import Question, number_of, objects_of, text_of
+from tasks.search.web_engine import WebRequest, number_of, objects_of, text_of
 
 NAME = "url"
 
@@ -33,8 +33,8 @@ class UrlEngine:
 
     def search(self, query: str, n: int) -> list[Found]:
         """The first `n` papers of the answer."""
-        question = Question("POST", self._url, body=orjson.dumps({"query": query, "n": n}))
-        reply = self._web.ask_json(question, headers=self._headers)
+        request = WebRequest("POST", self._url, body=orjson.dumps({"query": query, "n": n}))
+        reply = self._web.ask_json(request, headers=self._headers)
         if "results" not in reply:
             raise BadInput(f"{self._url}: the reply has no 'results'")
         return [self._found(result) for result in objects_of(reply["results"], f"{self._url}: results")[:n]]

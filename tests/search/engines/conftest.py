@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from schemas.settings import RetrieverName
+from schemas.tables.search_results import WebReplyRow
 from tasks.search.engine import EngineKit, Shelf, WebAccess
-from tasks.search.web_engine import Remembered, WebClient, WebLimits
+from tasks.search.web_engine import WebClient, WebLimits
 from tests.llm.scripted_server import ScriptedServer
 
 LIMITS = WebLimits.model_validate(
@@ -24,7 +25,7 @@ class Desk:
         self.waits: list[float] = []
         self.intervals: list[float] = []
         self.clients: list[WebClient] = []
-        self.known: dict[str, Remembered] = {}
+        self.known: dict[str, WebReplyRow] = {}
 
     def kit(self, name: str, **more: Any) -> EngineKit:
         web = {"base_urls": {name: self.base_url}, "limits": LIMITS} | more.pop("web", {})

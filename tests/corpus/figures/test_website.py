@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from schemas.errors import BadInput, TransientError
 from schemas.tables.topics import TOPICS
-from tasks.corpus.figures.http import HttpFigures, HttpFigureSettings
 from tasks.corpus.figures.stage import FigureSettings, figures
+from tasks.corpus.figures.website import HttpFigures, HttpFigureSettings
 from tests.corpus.conftest import Corpus
 from tests.corpus.figures.conftest import entry, png
 from tests.llm.scripted_server import Answer, ScriptedServer, Seen
@@ -66,7 +66,7 @@ def test_what_may_pass_is_tried_again_and_what_was_fetched_is_kept(server: Scrip
         assert found.picture(1, "a.png").data == png()
     assert len(server.seen) == 3
     server.play([Answer(b"", 500)])
-    with source(server, tmp_path) as found, pytest.raises(TransientError, match=r"status 500 \(tries: 3\)"):
+    with source(server, tmp_path) as found, pytest.raises(TransientError, match=r"HTTP 500 \(tries: 3\)"):
         found.picture(1, "b.png")
 
 

@@ -1,0 +1,246 @@
+"""The client that every outgoing HTTP request goes through, those to language models aside."""
+
+import logging
+import re
+import time
+import zlib
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import httpx
+
+from schemas.errors import BadInput, TransientError
+from schemas.llm import RetrySettings
+from tasks.http.pace import Pace
+from tasks.http.retry import Busy, RetryRules, is_busy, persist, retry_after_s
+
+logging.getLogger("httpx").setLevel(logging.WARNING)  # at INFO it logs whole URLs, with keys and signatures in them
+
+CHUNK = 64 * 1024
+"""Bytes that are unpacked at a time."""
+
+MAX_ERROR_BODY = 1000
+"""Bytes of an error's body that are read."""
+
+
+class BadAddress(BadInput):
+    """A URL cannot be asked: malformed, of another protocol, or redirected too often."""
+
+
+class TooLong(BadInput):
+    """A body is longer than the caller reads."""
+
+
+@dataclass(frozen=True)
+class HttpSettings:
+    """How a server is asked.
+
+    Attributes:
+        rules: When a request is tried again.
+        timeout_s: Longest wait for the next byte, in seconds.
+        connect_timeout_s: Longest time to open a connection, in seconds.
+        deadline_s: Longest time in which `HttpClient.send` reads a whole body, in seconds.
+        max_redirects: Redirects followed for one request. A redirect takes headers along to wherever it points: none
+            where a request carries a key.
+        user_agent: What we call ourselves.
+        remedy: What a person can do when every try failed.
+    """
+
+    rules: RetryRules
+    timeout_s: float
+    connect_timeout_s: float
+    deadline_s: float
+    max_redirects: int = 0
+    user_agent: str = "research-arena"
+    remedy: str = "run it again later"
+
+    @classmethod
+    def of(cls, retry: RetrySettings) -> "HttpSettings":
+        """Returns the settings of a client that tries as `retry` says."""
+        return cls(RetryRules.of(retry), retry.timeout_s, retry.connect_timeout_s, retry.timeout_s)
+
+
+class HttpRequest(NamedTuple):
+    """A request. The values of `headers` and `hidden` may be secret: no message repeats them."""
+
+    url: str
+    method: str = "GET"
+    parameters: tuple[tuple[str, str], ...] = ()
+    body: bytes = b""
+    headers: Mapping[str, str] = {}
+    hidden: tuple[tuple[str, str], ...] = ()
+
+
+class Incoming(NamedTuple):
+    """The head of a reply, and its body as it arrives, still packed."""
+
+    status: int
+    headers: Mapping[str, str]
+    chunks: Iterator[bytes]
+
+
+class Reply(NamedTuple):
+    """A reply with its body; `trouble` says what is wrong, in one line, and is empty for a success."""
+
+    status: int
+    body: bytes
+    trouble: str = ""
+
+
+class HttpClient:
+    """Sends requests; can be shared by threads.
+
+    Args:
+        settings: How the server is asked.
+        pace: Keeps requests apart; None: they are not kept apart.
+        sleep: Waits that many seconds between two tries.
+    """
+
+    def __init__(
+        self, settings: HttpSettings, pace: Pace | None = None, sleep: Callable[[float], object] = time.sleep
+    ) -> None:
+        self._settings, self._pace, self._sleep = settings, pace, sleep
+        self._client = httpx.Client(
+            headers={"user-agent": settings.user_agent, "accept-encoding": "gzip"},
+            timeout=httpx.Timeout(settings.timeout_s, connect=settings.connect_timeout_s),
+            follow_redirects=settings.max_redirects > 0,
+            max_redirects=settings.max_redirects,
+        )
+
+    def send(self, request: HttpRequest, limit: int) -> Reply:
+        """Sends a request, again while that may help, and reads the reply's body.
+
+        Args:
+            request: What to send.
+            limit: Longest body, in bytes after unpacking. Of an error's body the beginning is read.
+
+        Raises:
+            TransientError: The server was busy or out of reach at every try.
+            BadAddress: The URL cannot be asked.
+            TooLong: The body is longer than `limit`.
+        """
+        return persist(self._settings.rules, self._settings.remedy, self._sleep)(self._send, request, limit)
+
+    def _send(self, request: HttpRequest, limit: int) -> Reply:
+        with self.open(request) as reply:
+            if not 200 <= reply.status < 300:
+                return Reply(reply.status, b"", self._describe(request, reply))
+            body = self._read(reply, limit)
+            if len(body) > limit:
+                raise TooLong(f"{bare_url(request.url)}: the body is longer than {limit:,} bytes; check the address")
+            return Reply(reply.status, body)
+
+    @contextmanager
+    def open(self, request: HttpRequest) -> Generator[Incoming]:
+        """Makes one try of a request and gives the reply while its body arrives.
+
+        Raises:
+            Busy: The server asks to come back later; every user of the pace is held as long as it asks.
+            TransientError: It cannot be reached, or the connection breaks, also while the body is read.
+            BadAddress: The URL cannot be asked.
+        """
+        if self._pace:
+            self._pace.wait()
+        where = bare_url(request.url)
+        try:
+            parameters = (*request.parameters, *request.hidden)
+            with self._client.stream(
+                request.method,
+                request.url,
+                params=parameters or None,
+                content=request.body or None,
+                headers=dict(request.headers),
+            ) as response:
+                reply = Incoming(response.status_code, response.headers, response.iter_raw())
+                if is_busy(reply.status):
+                    raise self._busy(where, request, reply)
+                yield reply
+        except (httpx.InvalidURL, httpx.UnsupportedProtocol, httpx.TooManyRedirects) as error:
+            raise BadAddress(f"{where}: cannot be asked ({_masked(str(error), request)})") from error
+        except httpx.RequestError as error:
+            told = _masked(f"{type(error).__name__}: {error}", request)
+            unreachable = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
+            what = "cannot be reached" if unreachable else "no complete reply"
+            raise TransientError(f"{where}: {what} ({told})") from error
+
+    def _busy(self, where: str, request: HttpRequest, reply: Incoming) -> Busy:
+        after_s = retry_after_s(reply.headers)
+        if after_s and self._pace:
+            self._pace.hold(min(after_s, self._settings.rules.asked_cap_s))
+        return Busy(f"{where}: {self._describe(request, reply)}", after_s)
+
+    def _describe(self, request: HttpRequest, reply: Incoming) -> str:
+        try:
+            body = self._read(reply, MAX_ERROR_BODY)
+        except httpx.DecodingError:
+            body = b""
+        said = excerpt(_masked(body.decode("utf-8", "replace"), request))
+        return f"HTTP {reply.status}: {said}" if said else f"HTTP {reply.status}"
+
+    def _read(self, reply: Incoming, limit: int) -> bytes:
+        """Reads and unpacks a body; one byte more than `limit` shows that it is too long."""
+        deadline_s = self._settings.deadline_s
+        ends = time.monotonic() + deadline_s
+        body = bytearray()
+        for chunk in _unpack(reply):
+            body += chunk
+            if len(body) > limit:
+                break
+            if time.monotonic() > ends:
+                raise httpx.ReadTimeout(f"the body took longer than {deadline_s:g} s")
+        return bytes(body[: limit + 1])
+
+    def close(self) -> None:
+        """Closes connections."""
+        self._client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def bare_url(url: str) -> str:
+    """Returns a URL for messages: without user, password, query and fragment, which may be secret."""
+    return re.sub(r"(?<=//)[^/?#]*@|[?#].*", "", url, flags=re.DOTALL)
+
+
+def full_url(url: str, parameters: Sequence[tuple[str, str]]) -> str:
+    """Returns a URL with these parameters, encoded, as its query."""
+    return str(httpx.URL(url, params=list(parameters)))
+
+
+def excerpt(text: str) -> str:
+    """Returns the beginning of a text in one line."""
+    return " ".join(text[:1000].split())[:200]
+
+
+def _masked(text: str, request: HttpRequest) -> str:
+    for value in (*request.headers.values(), *(value for _, value in request.hidden)):
+        for secret in value.split():
+            text = text.replace(secret, "***")
+    return text
+
+
+def _unpack(reply: Incoming) -> Iterator[bytes]:
+    """Yields a body unpacked, piece by piece: a few packed bytes could unpack to any size."""
+    packing = reply.headers.get("content-encoding", "identity").strip().lower()
+    if packing == "identity":
+        yield from reply.chunks
+        return
+    if packing not in ("gzip", "x-gzip"):
+        raise httpx.DecodingError(f"the body is packed as {packing[:40]!r}, which was not asked for")
+    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    try:
+        for chunk in reply.chunks:
+            packed = chunk
+            while packed:
+                yield unpacker.decompress(packed, CHUNK)
+                packed = unpacker.unconsumed_tail
+    except zlib.error as error:
+        raise httpx.DecodingError(f"the body is no gzip ({error})") from error
+    if not unpacker.eof:
+        raise httpx.DecodingError("the gzip body ends too early")
