@@ -1,56 +1,29 @@
-"""What an exporter is, what it gets, and the registry of exporters."""
+"""What an exporter is, and the registry of exporters."""
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from schemas.errors import BadInput
 from schemas.registry import Registry
-from tasks.store.dataset import Dataset
-
-
-@dataclass(frozen=True)
-class Exported:
-    """What there is to export.
-
-    Attributes:
-        topics: Dataset of stage `topics`: topics and qrels.
-        runs: Datasets of stage `run`.
-    """
-
-    topics: Dataset
-    runs: tuple[Dataset, ...] = ()
-
-    def tagged_runs(self) -> dict[str, Dataset]:
-        """Runs by tag, sorted; a tag is safe as a file name and as a column of a TREC file.
-
-        Raises:
-            BadInput: Two runs share a tag, or one holds other characters than letters, digits and `_.@+-`.
-        """
-        tagged: dict[str, Dataset] = {}
-        for run in self.runs:
-            tag = run.manifest.parameters["tag"]
-            if tag in tagged:
-                raise BadInput(f"export: two runs are tagged {tag!r}; export them to different folders")
-            if not re.fullmatch(r"\w[\w.@+-]*", tag, re.ASCII):
-                raise BadInput(f"export: {tag!r} cannot be a file name; run the system again under another tag")
-            tagged[tag] = run
-        return dict(sorted(tagged.items()))
+from tasks.exports.edition import Edition
 
 
 class Exporter(Protocol):
-    """Writes topics, qrels and runs in one format."""
+    """Writes an edition in one format."""
 
-    def write(self, exported: Exported, folder: Path) -> list[Path]:
-        """Writes files into `folder` (created when absent) and returns their paths; equal input gives equal bytes."""
+    def write(self, edition: Edition, folder: Path) -> list[Path]:
+        """Writes files into `folder` (created when absent) and returns their paths; equal input gives equal bytes.
+
+        Raises:
+            UsageError: The edition lacks what the format needs.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class RegisteredExporter:
-    """A format: name, one sentence for the help page, class."""
+    """A format: its name, one sentence for people who choose, and the class that writes it."""
 
     name: str
     description: str
@@ -59,11 +32,18 @@ class RegisteredExporter:
 
 E = TypeVar("E", bound=type[Exporter])
 
-_registry = Registry[RegisteredExporter]("exporter", "tasks.exports")
+_registry = Registry[RegisteredExporter]("exporter", "tasks.exports", group="arena.exporters")
+
+all_exporters = _registry.all
+"""Every exporter by name: each file of this folder, and the entry points of other packages."""
 
 
 def exporter(name: str, description: str) -> Callable[[E], E]:
-    """Registers a class as an exporter.
+    """Registers a class, made without arguments, as an exporter.
+
+    Args:
+        name: Lower-case word, unique.
+        description: One sentence: what it writes.
 
     Raises:
         ValueError: Another exporter has the name.
@@ -76,23 +56,18 @@ def exporter(name: str, description: str) -> Callable[[E], E]:
     return decorate
 
 
+def find_exporter(name: str) -> Exporter:
+    """Returns the exporter of that name.
+
+    Raises:
+        UsageError: There is none; the message lists those there are.
+    """
+    return _registry.find(name).format()
+
+
 def write_lines(path: Path, lines: Iterable[str]) -> Path:
     """Writes a text file, and its folder where there is none; returns its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(f"{line}\n" for line in lines)
     return path
-
-
-def all_exporters() -> dict[str, RegisteredExporter]:
-    """Every exporter by name: each file of this folder."""
-    return _registry.all()
-
-
-def find_exporter(name: str) -> Exporter:
-    """The exporter of that name.
-
-    Raises:
-        UsageError: There is none; the message lists those there are.
-    """
-    return _registry.find(name).format()

@@ -1,4 +1,4 @@
-"""The tables themselves, one Parquet file each, for polars, pandas or DuckDB."""
+"""The tables themselves, one Parquet file each, for Polars, pandas or DuckDB."""
 
 from pathlib import Path
 
@@ -6,7 +6,8 @@ from schemas.table import AnyTable
 from schemas.tables.qrels import QRELS
 from schemas.tables.runs import RUNS
 from schemas.tables.topics import TOPICS
-from tasks.exports.exporter import Exported, exporter
+from tasks.exports.edition import RUN, Edition
+from tasks.exports.exporter import exporter
 from tasks.store.parquet import read_tables, write_table
 
 
@@ -14,13 +15,14 @@ from tasks.store.parquet import read_tables, write_table
 class ParquetExporter:
     """Writes `topics.parquet`, `qrels.parquet` and `runs/<tag>.parquet`."""
 
-    def write(self, exported: Exported, folder: Path) -> list[Path]:
+    def write(self, edition: Edition, folder: Path) -> list[Path]:
         """Writes the files and returns their paths."""
+        topics = edition.dataset("topics")
         sources: list[tuple[str, AnyTable, list[Path]]] = [
-            ("topics", TOPICS, exported.topics.files()),
-            ("qrels", QRELS, exported.topics.files("qrels")),
+            ("topics", TOPICS, topics.files()),
+            ("qrels", QRELS, topics.files("qrels")),
         ]
-        sources += [(f"runs/{tag}", RUNS, run.files()) for tag, run in exported.tagged_runs().items()]
+        sources += [(f"runs/{tag}", RUNS, edition.dataset(RUN + tag).files()) for tag in edition.runs()]
         written: list[Path] = []
         for name, table, files in sources:
             path = folder / f"{name}.parquet"

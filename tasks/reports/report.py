@@ -8,7 +8,8 @@ from pydantic import Field
 
 from schemas.llm import STAND_IN
 from schemas.settings import EncoderSettings, Settings
-from tasks.exports.exporter import Exported, find_exporter
+from tasks.exports.edition import RUN, Edition
+from tasks.exports.exporter import find_exporter
 from tasks.reports.blocks import FigureBlock, Report, Section
 from tasks.reports.render import to_csv, to_html, to_json, to_markdown
 from tasks.reports.source import ReportSource
@@ -102,7 +103,7 @@ def write_page(shard: Shard, page: Report) -> None:
 
 def _write_trec(shard: Shard, source: ReportSource) -> None:
     folder = shard.file("trec/qrels.txt").parent
-    exported = Exported(source.datasets["topics"], tuple(source.datasets[f"run:{tag}"] for tag in source.tags))
-    for path in find_exporter("trec").write(exported, folder):
+    runs = {RUN + tag: source.datasets[f"run:{tag}"] for tag in source.tags}
+    for path in find_exporter("trec").write(Edition("report", {"topics": source.datasets["topics"], **runs}), folder):
         if (name := str(path.relative_to(folder))) != "qrels.txt":
             shard.file(f"trec/{name}")

@@ -1,0 +1,38 @@
+"""`arena export`: an edition in the formats of other tools."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from flows.commands.options import Folder, open_store
+from flows.commands.terminal import show_json, show_text
+from flows.pipeline.walk import choose_edition
+from tasks.exports.edition import open_edition
+from tasks.exports.exporter import all_exporters, find_exporter
+
+FORMATS = "; ".join(f"{name}: {found.description.rstrip('.')}" for name, found in all_exporters().items())
+
+
+def export(
+    edition: str | None = None,
+    *,
+    to: Path,
+    format: Annotated[str, Parameter(help=f"Which format. {FORMATS}.")] = "trec",
+    folder: Folder = None,
+    json: bool = False,
+) -> None:
+    """Write an edition's topics, relevance judgments and runs as files for other tools.
+
+    Args:
+        edition: Its name; may be left out when there is only one.
+        to: Folder to write to; files of the same names there are replaced.
+        json: Print the paths as JSON.
+    """
+    exporter, store = find_exporter(format), open_store(folder)
+    opened = open_edition(store.root, choose_edition(store, edition))
+    written = exporter.write(opened, to)
+    if json:
+        show_json({"edition": opened.name, "format": format, "files": [str(path) for path in written]})
+    else:
+        show_text(f"edition {opened.name} as {format}: {len(written)} files in {to}")
