@@ -45,9 +45,7 @@ class CorpusSettings(Settings):
     survey_word: Literal["substring", "whole_word"] = Field(
         default="substring", description="How a title must contain 'survey' to be a candidate."
     )
-    survey_selector: Literal["rules", "model"] = Field(
-        default="rules", description="Who decides whether a candidate is a survey."
-    )
+    survey_selector: BaselineName = Field(default="rules", description="Who decides whether a candidate is a survey.")
     mindmaps: Literal["none", "figures"] = Field(
         default="none", description="Where mind-maps are read from: nowhere, or the figures of surveys, by a model."
     )

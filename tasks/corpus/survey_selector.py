@@ -105,7 +105,12 @@ class SurveySelector(Protocol):
         ...
 
 
-_registry = Registry[Callable[[], SurveySelector]]("survey selector", "tasks.corpus.survey_selectors")
+_registry = Registry[Callable[[], SurveySelector]](
+    "survey selector", "tasks.corpus.survey_selectors", group="arena.selectors"
+)
+
+all_selectors = _registry.all
+"""Every selector by name: each file of `tasks/corpus/survey_selectors`, and the entry points of other packages."""
 
 
 def survey_selector(name: str) -> Callable[[type[SurveySelector]], type[SurveySelector]]:

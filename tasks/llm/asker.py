@@ -12,7 +12,7 @@ from schemas.errors import BadInput, ModelError, OverBudget, UsageError
 from schemas.llm import AnswerT, Image, LlmAccess, Message, ModelName, Parameters, PromptRef, Reply, Request
 from schemas.tables.model_calls import MODEL_CALLS
 from tasks.llm.blocking import BlockingDoor
-from tasks.llm.prompt import load_prompt
+from tasks.llm.prompt import Prompt, load_prompt
 from tasks.store.parquet import write_table
 
 MOST_THREADS = 64
@@ -48,7 +48,7 @@ class Asker:
 
     def ask(
         self,
-        prompt: str,
+        prompt: str | Prompt,
         values: Mapping[str, Any],
         answer: type[AnswerT] | None = None,
         *,
@@ -59,7 +59,7 @@ class Asker:
         """Fills a prompt and asks it.
 
         Args:
-            prompt: Id of the prompt file.
+            prompt: Id of the prompt file, or a prompt.
             values: One value a variable of the prompt; plain text counts as foreign and is delimited.
             answer: The form that the answer must have; None for plain text.
             images: Pictures after the text.

@@ -79,23 +79,41 @@ class Prompt(NamedTuple):
 
 
 @cache
-def load_prompt(name: str, folder: Path = FOLDER) -> Prompt:
-    """Reads `<folder>/<name>.md`.
+def load_prompt(prompt: str | Prompt, folder: Path = FOLDER) -> Prompt:
+    """Returns the prompt in `<folder>/<prompt>.md`; a prompt that was read already is returned as it is.
 
     Raises:
         BadInput: There is no such prompt, or it is not of the form described above.
     """
-    path = folder / f"{name}.md"
+    if isinstance(prompt, Prompt):
+        return prompt
+    path = folder / f"{prompt}.md"
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"{path}: no readable prompt ({error})") from error
+    found = read_prompt(text, str(path))
+    if found.ref.id != prompt:
+        raise BadInput(f"{path}: must open with '---', 'id: {prompt}', 'version: <number>', '---', a line each")
+    return found
+
+
+def read_prompt(text: str, where: str = "prompt") -> Prompt:
+    """Reads the text of a prompt file.
+
+    Args:
+        text: As described above.
+        where: Begins the message of an error.
+
+    Raises:
+        BadInput: It is not of that form.
+    """
     front = _FRONT.match(text)
-    if front is None or front["id"] != name:
-        raise BadInput(f"{path}: must open with '---', 'id: {name}', 'version: <number>', '---', a line each")
+    if front is None:
+        raise BadInput(f"{where}: must open with '---', 'id: <name>', 'version: <number>', '---', a line each")
     before, *parts = _SECTION.split(text[front.end() :])
     if before.strip() or not parts:
-        raise BadInput(f"{path}: text must stand under '## system', '## user' or '## assistant'")
+        raise BadInput(f"{where}: text must stand under '## system', '## user' or '## assistant'")
     try:
         variables = jinja2.meta.find_undeclared_variables(_ENVIRONMENT.parse("\n".join(parts[1::2])))
         sections = [
@@ -103,8 +121,8 @@ def load_prompt(name: str, folder: Path = FOLDER) -> Prompt:
             for role, body in zip(parts[::2], parts[1::2], strict=True)
         ]
     except jinja2.TemplateSyntaxError as error:
-        raise BadInput(f"{path}: not a Jinja template ({error})") from error
-    ref = PromptRef(name, int(front["version"]), hashlib.sha256(text.encode()).hexdigest())
+        raise BadInput(f"{where}: not a Jinja template ({error})") from error
+    ref = PromptRef(front["id"], int(front["version"]), hashlib.sha256(text.encode()).hexdigest())
     return Prompt(ref, tuple(sections), frozenset(variables - {"foreign_notice"}))
 
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from schemas.llm import ModelName, Parameters, Request
 from schemas.registry import Registry
-from tasks.llm.prompt import load_prompt
+from tasks.llm.prompt import Prompt, load_prompt
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
 
@@ -39,7 +39,7 @@ class Judge:
         name: Lower-case word.
         description: One sentence: what it is asked for.
         version: Raised whenever its judgments can change.
-        prompt: Id of its prompt file, whose variables are `query`, `title` and `abstract`.
+        prompt: Its prompt, or the id of its prompt file; the variables are `query`, `title` and `abstract`.
         answer: The form that its answer must have.
         parameters: How the model is asked to write.
         read: Makes a verdict of an answer.
@@ -48,7 +48,7 @@ class Judge:
     name: str
     description: str
     version: int
-    prompt: str
+    prompt: str | Prompt
     answer: type[BaseModel]
     parameters: Parameters
     read: Callable[[Any], Verdict]
@@ -77,14 +77,20 @@ find_judge = _registry.find
 
 
 def judge(
-    name: str, description: str, *, prompt: str, answer: type[AnswerT], parameters: Parameters, version: int = 1
+    name: str,
+    description: str,
+    *,
+    prompt: str | Prompt,
+    answer: type[AnswerT],
+    parameters: Parameters,
+    version: int = 1,
 ) -> Callable[[Callable[[AnswerT], Verdict]], Callable[[AnswerT], Verdict]]:
     """Registers a function that makes a verdict of a model's answer as a judge.
 
     Args:
         name: Lower-case word, unique.
         description: One sentence: what it is asked for.
-        prompt: Id of its prompt file, whose variables are `query`, `title` and `abstract`.
+        prompt: Its prompt, or the id of its prompt file; the variables are `query`, `title` and `abstract`.
         answer: The form that the model's answer must have; what does not have it is a failed judgment.
         parameters: How the model is asked to write.
         version: Raised whenever its judgments can change.

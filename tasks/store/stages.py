@@ -73,6 +73,15 @@ def find_stage(name: str) -> AnyStage:
     return next(found for found in vars(module).values() if isinstance(found, Stage) and found.name == name)
 
 
+def all_stages() -> dict[StageName, AnyStage]:
+    """Imports every stage and returns them by name, in the order in which data flows.
+
+    Raises:
+        MissingDependency: A stage needs a package that is not installed.
+    """
+    return {name: find_stage(name) for name in declared_stages()}
+
+
 def _find_declarations() -> Iterator[Declaration]:
     root = Path(__file__).parents[1]
     for path in sorted(root.rglob("*.py")):

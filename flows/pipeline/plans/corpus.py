@@ -18,6 +18,7 @@ from tasks.corpus.papers import PapersSettings, papers
 from tasks.corpus.records import RecordSettings, abstract_records, citation_records, full_texts, paper_records
 from tasks.corpus.references import ReferenceSettings, references
 from tasks.corpus.statistics import StatisticsSettings, statistics
+from tasks.corpus.survey_selector import find_selector
 from tasks.corpus.surveys import SurveySettings, surveys
 from tasks.corpus.topics import TopicSettings, topics
 
@@ -106,7 +107,7 @@ def _plan_from_records(
             SurveySettings(
                 word=settings.survey_word,
                 selector=settings.survey_selector,
-                model=choose_model() if settings.survey_selector == "model" else None,
+                model=choose_model() if find_selector(settings.survey_selector).prompt_id else None,
             ),
             same_names("papers"),
         ),
