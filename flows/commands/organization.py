@@ -148,8 +148,8 @@ def headings(
 def _score(gold: Path, pred: Path, encoder: str, threshold: float, entities: str, svg: Path | None) -> list[tables.Row]:
     from tasks.index.encoder import Encoder
     from tasks.organization.heading_vectors import LabelVectors, label_encoder
+    from tasks.organization.scores import TreeScorer, TreeScoreSettings
     from tasks.organization.tree_files import read_trees
-    from tasks.organization.tree_scores import TreeScorer, TreeScoreSettings
     from tasks.reports.treedrawing import draw_trees
 
     golden, built = read_trees(gold), read_trees(pred)
@@ -167,7 +167,7 @@ def _score(gold: Path, pred: Path, encoder: str, threshold: float, entities: str
         rows.append({"name": name, "built": "no" if other is None else "yes", **scored.values})
         if svg and other:
             svg.mkdir(parents=True, exist_ok=True)
-            met = {row["label"]: row["match"] for row in scored.matches if row["side"] == "gold"}
+            met = {match.label: match.match for match in scored.matches if match.side == "gold"}
             (svg / f"{number:05d}.svg").write_text(draw_trees(tree, other, met))
     return rows
 

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 from flows.pipeline.summaries import Row
 from schemas.manifest import Ref
-from tasks.reports.edition_changes import ScoreChange, Slice, compare_scores, compare_topics, fresh_topics, score_slice
+from tasks.reports.edition_changes import ScoreChange, compare_scores, compare_topics, fresh_topics, score_slice
+from tasks.stats.summaries import Summary
 from tasks.store.editions import Editions
 from tasks.store.store import Store
 
@@ -54,11 +55,11 @@ def fresh_rows(store: Store, edition: str, after: date) -> list[Row]:
 
 
 def _score_row(found: ScoreChange) -> Row:
-    return found._asdict() | {"new": found.new.topics} | _slice_row("new", found.new)
+    return found._asdict() | {"new": found.new.valued} | _slice_row("new", found.new)
 
 
-def _slice_row(label: str, part: Slice) -> Row:
-    return {label: part.topics, f"{label}_mean": part.mean, f"{label}_low": part.low, f"{label}_high": part.high}
+def _slice_row(label: str, part: Summary) -> Row:
+    return {label: part.valued, f"{label}_mean": part.mean, f"{label}_low": part.low, f"{label}_high": part.high}
 
 
 def _compare(old: Ref | None, new: Ref | None) -> str:

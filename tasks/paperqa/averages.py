@@ -1,4 +1,4 @@
-"""From answers to averages: every question scored by its evaluator, the mean over all and per tag."""
+"""Scores of a file of answers, and their averages over all questions and by tag."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from schemas.errors import BadInput
 from schemas.paperqa import AnnotatedExample
 from tasks.paperqa.evaluators import ERROR_MARK, AnswerScore, Judge, score_answer
-
-ALL = "all"
-"""Name of the counter of every question."""
+from tasks.stats.summaries import group_members
 
 
 @dataclass(frozen=True)
 class TagScore:
-    """A counter: sum of scores, number of questions, how many of them could be scored, mean over all (0 of none)."""
+    """Sum of scores, number of questions, how many of them could be scored, and the mean over all (0 without any)."""
 
     correct: float
     count: int
@@ -24,12 +22,12 @@ class TagScore:
 def score_answers(
     examples: Sequence[AnnotatedExample], answers: Mapping[str, object], judge: Judge | None = None
 ) -> dict[str, AnswerScore]:
-    """The score of every question, by uuid, in the order of the examples.
+    """Returns the score of each question by uuid, in the order of the examples.
 
     Args:
         examples: All questions of the benchmark; one without an answer scores 0.
         answers: Answer of a system by uuid; the text of a failed run (`[ERROR]:` in any letter case) scores 0.
-        judge: Who grades free text.
+        judge: Grades free text.
 
     Raises:
         BadInput: An answer belongs to no question, or an evaluator is unknown.
@@ -52,17 +50,17 @@ def _score(example: AnnotatedExample, answers: Mapping[str, object], judge: Judg
 
 
 def micro_average(examples: Sequence[AnnotatedExample], scores: Mapping[str, AnswerScore]) -> dict[str, TagScore]:
-    """Counters over all questions and per tag, `all` first, then tags by name.
+    """Returns the averages over all questions and by tag: `all` first, then tags by name.
 
-    A question counts once for each of its tags, so the counts of element tags do not add up to all.
+    A question counts once for each of its tags, so the counts of element tags do not add up to the number of questions.
 
     Args:
         examples: All questions of the benchmark: the denominators.
         scores: Score by uuid; a question without one counts as 0.
     """
-    tags = sorted({tag for example in examples for tag in example.tags})
-    return {ALL: _counter(examples, scores)} | {
-        tag: _counter([example for example in examples if tag in example.tags], scores) for tag in tags
+    return {
+        group: _counter([example for example, member in zip(examples, members, strict=True) if member], scores)
+        for group, members in group_members([example.tags for example in examples]).items()
     }
 
 

@@ -6,10 +6,10 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from tasks.ranking.evaluated_topics import evaluated_topics, read_qrels
-from tasks.stats.intervals import bootstrap_intervals, compare
+from tasks.stats.intervals import compare
+from tasks.stats.summaries import Summary, summarize
 from tasks.store.dataset import Dataset
 
 DESCRIBED = ("title", "horizon")
@@ -23,22 +23,6 @@ class TopicChange(NamedTuple):
     title: str
     change: Literal["new", "changed", "gone"]
     what: str
-
-
-class Slice(NamedTuple):
-    """A measure over some topics; None where none of them can be evaluated.
-
-    Attributes:
-        topics: How many can be evaluated.
-        mean: Over them.
-        low: Lower end of its 95 % bootstrap interval.
-        high: Upper end.
-    """
-
-    topics: int
-    mean: float | None = None
-    low: float | None = None
-    high: float | None = None
 
 
 class ScoreChange(NamedTuple):
@@ -62,7 +46,7 @@ class ScoreChange(NamedTuple):
     difference: float | None
     low: float | None
     high: float | None
-    new: Slice
+    new: Summary
 
 
 def compare_topics(old: Dataset, new: Dataset) -> list[TopicChange]:
@@ -126,7 +110,7 @@ def compare_scores(
     for measure, values in after.items():
         earlier = before.get(measure, {})
         same = sorted((values.keys() & earlier.keys()) - others)
-        rest = _slice([values[topic] for topic in sorted(values.keys() & others)], _seed(new))
+        rest = _summary([values[topic] for topic in sorted(values.keys() & others)], _seed(new))
         numbers: tuple[float | None, ...] = (None,) * 5
         if same:
             pair = [np.array([of[topic] for topic in same]) for of in (values, earlier)]
@@ -145,7 +129,7 @@ def fresh_topics(topics: Dataset, after: date) -> set[int]:
     return set(rows["topic_id"].to_list())
 
 
-def score_slice(scores: Dataset, topics: Collection[int], labels: str = "graded") -> dict[str, Slice]:
+def score_slice(scores: Dataset, topics: Collection[int], labels: str = "graded") -> dict[str, Summary]:
     """A run's measures over some topics, by the measure's name.
 
     Args:
@@ -154,7 +138,7 @@ def score_slice(scores: Dataset, topics: Collection[int], labels: str = "graded"
         labels: `graded` or `influential`.
     """
     return {
-        measure: _slice([value for topic, value in sorted(values.items()) if topic in topics], _seed(scores))
+        measure: _summary([value for topic, value in sorted(values.items()) if topic in topics], _seed(scores))
         for measure, values in _values(scores, labels).items()
     }
 
@@ -172,9 +156,5 @@ def _seed(scores: Dataset) -> int:
     return scores.manifest.parameters["seed"]
 
 
-def _slice(values: list[float], seed: int) -> Slice:
-    if not values:
-        return Slice(0)
-    column: NDArray[np.float64] = np.array(values)[:, None]
-    interval = bootstrap_intervals(column, seed)
-    return Slice(len(values), float(column.mean()), float(interval.low[0]), float(interval.high[0]))
+def _summary(values: list[float], seed: int) -> Summary:
+    return summarize(np.array(values).reshape(-1, 1), seed)[0]

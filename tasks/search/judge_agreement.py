@@ -1,21 +1,18 @@
-"""The `agreement` stage: how stable a judge is, and how far it agrees with other judges and with people."""
+"""The `agreement` stage: how stable a judge is, and how well it agrees with other judges and with people."""
 
 from collections.abc import Iterator, Mapping
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from schemas.search import LEVELS
 from schemas.settings import Settings
-from schemas.table import AnyTable
-from schemas.tables.agreements import AGREEMENTS, CONFIDENCES
+from schemas.tables.agreements import AGREEMENTS, CONFIDENCES, AgreementRow, ConfidenceRow
 from tasks.search.judgment_sheets import PaperOf, read_labels
 from tasks.stats.agreement import krippendorff_alpha, weighted_kappa
 from tasks.store.dataset import Dataset
-from tasks.store.parquet import write_table
-from tasks.store.shard import Shard
+from tasks.store.parquet import write_rows
 from tasks.store.stage import stage
 from tasks.store.workspace import Workspace
 
@@ -24,7 +21,6 @@ JUDGMENTS = "judgments:"
 
 HUMAN = "human"
 
-Row = dict[str, Any]
 Scores = Mapping[PaperOf, int]
 
 
@@ -33,7 +29,7 @@ class AgreementSettings(Settings):
 
 
 class Source(NamedTuple):
-    """One judging of papers: by a judge at one attempt, or by people."""
+    """One set of judgments: a judge's at one attempt, or people's."""
 
     name: str
     judge: str
@@ -57,8 +53,8 @@ def agreement(work: Workspace[AgreementSettings]) -> None:
         with shard:
             pairs = [pair for pair in combinations(sources, 2) if _kind(*pair)]
             rows = [row for first, second in pairs if (row := _compare(first, second))]
-            _write(shard, "part", AGREEMENTS, rows)
-            _write(shard, "confidences", CONFIDENCES, list(_confidences(sources)))
+            write_rows(shard.file("part-00000.parquet"), AGREEMENTS, rows)
+            write_rows(shard.file("confidences-00000.parquet"), CONFIDENCES, _confidences(sources))
             shard.counts.read = shard.counts.kept = len(pairs)
 
 
@@ -78,7 +74,7 @@ def _sources(tag: str, judgments: Dataset) -> Iterator[Source]:
 
 
 def _kind(first: Source, second: Source) -> str | None:
-    """What comparing the two tells; None where it tells nothing new."""
+    """Returns the kind of comparison that two sources allow; None if another pair already tells the same."""
     if first.judge == second.judge:
         return "repeat" if first.attempt == 0 else None
     if first.attempt or second.attempt:
@@ -86,27 +82,27 @@ def _kind(first: Source, second: Source) -> str | None:
     return HUMAN if HUMAN in (first.judge, second.judge) else "judges"
 
 
-def _compare(first: Source, second: Source) -> Row | None:
+def _compare(first: Source, second: Source) -> AgreementRow | None:
     both = sorted(first.scores.keys() & second.scores.keys())
     if not both:
         return None
     a, b = ([source.scores[paper] for paper in both] for source in (first, second))
     apart = np.subtract(a, b)
-    return {
-        "kind": _kind(first, second),
-        "first": first.name,
-        "second": second.name,
-        "papers": len(both),
-        "equal": float((apart == 0).mean()),
-        "close": float((np.abs(apart) <= 1).mean()),
-        "difference": float(apart.mean()),
-        "kappa": weighted_kappa(a, b, LEVELS),
-        "alpha": krippendorff_alpha(np.array([a, b], np.float64)),
-    }
+    return AgreementRow(
+        str(_kind(first, second)),
+        first.name,
+        second.name,
+        papers=len(both),
+        equal=float((apart == 0).mean()),
+        close=float((np.abs(apart) <= 1).mean()),
+        difference=float(apart.mean()),
+        kappa=weighted_kappa(a, b, LEVELS),
+        alpha=krippendorff_alpha(np.array([a, b], np.float64)),
+    )
 
 
-def _confidences(sources: list[Source]) -> Iterator[Row]:
-    """Mean disagreement by the confidence of a judge's first attempt."""
+def _confidences(sources: list[Source]) -> Iterator[ConfidenceRow]:
+    """Yields the mean disagreement for each confidence of a judge's first attempt."""
     for judge in (source for source in sources if source.attempt == 0 and source.confidences):
         apart: dict[tuple[int, str], list[int]] = {}
         for other in sources:
@@ -115,14 +111,4 @@ def _confidences(sources: list[Source]) -> Iterator[Row]:
                 difference = abs(judge.scores[paper] - other.scores[paper])
                 apart.setdefault((judge.confidences[paper], str(kind)), []).append(difference)
         for (confidence, kind), differences in sorted(apart.items()):
-            yield {
-                "judge": judge.judge,
-                "confidence": confidence,
-                "against": kind,
-                "pairs": len(differences),
-                "disagreement": sum(differences) / len(differences),
-            }
-
-
-def _write(shard: Shard, prefix: str, table: AnyTable, rows: list[Row]) -> None:
-    write_table(shard.file(f"{prefix}-00000.parquet"), table, pa.Table.from_pylist(rows, table.arrow))
+            yield ConfidenceRow(judge.judge, confidence, kind, len(differences), sum(differences) / len(differences))

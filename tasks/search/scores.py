@@ -2,34 +2,38 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 
 from schemas.search import CUTOFFS, HIGH, REPORTED, SearchQuery
 from schemas.settings import Settings
-from schemas.table import AnyTable
-from schemas.tables.search_scores import SEARCH_COMPARISONS, SEARCH_SCORES, SEARCH_SUMMARIES
+from schemas.tables.search_scores import (
+    SEARCH_COMPARISONS,
+    SEARCH_SCORES,
+    SEARCH_SUMMARIES,
+    SearchComparisonRow,
+    SearchScoreRow,
+    SearchSummaryRow,
+)
 from tasks.metrics.ranking import Judged
 from tasks.metrics.ranking.ndcg import ndcg
 from tasks.search.judgments import RESULTS
 from tasks.search.queries import read_queries
-from tasks.stats.intervals import RESAMPLES, bootstrap_intervals, compare
+from tasks.stats.intervals import RESAMPLES, Comparison, Values, compare
+from tasks.stats.summaries import Members, group_members, summarize
 from tasks.store.dataset import Dataset
-from tasks.store.parquet import write_table
-from tasks.store.shard import Shard
+from tasks.store.parquet import write_rows
 from tasks.store.stage import stage
 from tasks.store.workspace import Workspace
 
 SIGNIFICANT = 0.05
+"""Engines whose corrected p-value is this or more are tied."""
+
 COMPARED = ("mean", "ndcg", "high")
 """Measures by which engines are compared; coverage says how much was judged, not how good it is."""
-
-Values = NDArray[np.float64]
-Row = dict[str, Any]
 
 
 class SearchScoreSettings(Settings):
@@ -51,7 +55,7 @@ class EngineScores(NamedTuple):
 
     measures: tuple[str, ...]
     values: Values
-    answered: NDArray[np.bool_]
+    answered: Members
 
 
 @stage("search_scores", version=1, settings=SearchScoreSettings, after="judge")
@@ -71,9 +75,10 @@ def search_scores(work: Workspace[SearchScoreSettings]) -> None:
             scores = score_engines(judgments, [query.query_key for query in queries])
             answered = {tag: _answered(work.dataset(RESULTS + tag), queries) for tag in engines}
             found = {tag: scores[tag]._replace(answered=answered[tag]) for tag in engines}
-            _write(shard, "part", SEARCH_SCORES, list(_rows(found, queries)))
-            _write(shard, "summaries", SEARCH_SUMMARIES, list(_summaries(found, queries, work.settings)))
-            _write(shard, "comparisons", SEARCH_COMPARISONS, list(_comparisons(found, work.settings)))
+            write_rows(shard.file("part-00000.parquet"), SEARCH_SCORES, _rows(found, queries))
+            summaries, comparisons = _summaries(found, queries, work.settings), _comparisons(found, work.settings)
+            write_rows(shard.file("summaries-00000.parquet"), SEARCH_SUMMARIES, summaries)
+            write_rows(shard.file("comparisons-00000.parquet"), SEARCH_COMPARISONS, comparisons)
             shard.counts.read = shard.counts.kept = len(queries)
 
 
@@ -173,84 +178,56 @@ def _answered(results: Dataset, queries: Sequence[SearchQuery]) -> NDArray[np.bo
     return np.array([query.query_key in scored for query in queries], bool)
 
 
-def _rows(found: Mapping[str, EngineScores], queries: Sequence[SearchQuery]) -> Iterator[Row]:
+def _rows(found: Mapping[str, EngineScores], queries: Sequence[SearchQuery]) -> Iterator[SearchScoreRow]:
     for engine, scores in found.items():
         for query, row in zip(queries, scores.values.tolist(), strict=True):
             for measure, value in zip(scores.measures, row, strict=True):
-                known = None if np.isnan(value) else value
-                yield {"engine": engine, "query_key": query.query_key, "measure": measure, "value": known}
+                yield SearchScoreRow(engine, query.query_key, measure, None if np.isnan(value) else value)
 
 
-def query_groups(queries: Sequence[SearchQuery]) -> dict[str, NDArray[np.bool_]]:
-    """Members of every group, `(n_queries,)`: all, each test set, each value of each dimension."""
-    names = [
-        {"all", f"test_set: {query.test_set}", *(f"{name}: {value}" for name, value in query.dimensions.items())}
-        for query in queries
-    ]
-    groups = sorted({name for of_query in names for name in of_query} - {"all"})
-    return {group: np.array([group in of_query for of_query in names], bool) for group in ["all", *groups]}
+def query_groups(queries: Sequence[SearchQuery]) -> dict[str, Members]:
+    """Returns the members of each group of queries: all, each test set, each value of each dimension."""
+    return group_members(
+        [
+            (f"test_set: {query.test_set}", *(f"{name}: {value}" for name, value in query.dimensions.items()))
+            for query in queries
+        ]
+    )
 
 
 def _summaries(
     found: Mapping[str, EngineScores], queries: Sequence[SearchQuery], settings: SearchScoreSettings
-) -> Iterator[Row]:
+) -> Iterator[SearchSummaryRow]:
     for group, members in query_groups(queries).items():
         for engine, scores in found.items():
-            values, answered = scores.values[members], int(scores.answered[members].sum())
-            ends = _intervals(values, settings)
-            for place, measure in enumerate(scores.measures):
-                known = values[:, place][~np.isnan(values[:, place])]
-                yield {
-                    "engine": engine,
-                    "measure": measure,
-                    "group": group,
-                    "queries": len(values),
-                    "valued": len(known),
-                    "answered": answered,
-                    "mean": known.mean() if len(known) else None,
-                    "low": ends[place][0],
-                    "high": ends[place][1],
-                }
+            values, answered = np.asfortranarray(scores.values[members]), int(scores.answered[members].sum())
+            summaries = summarize(values, settings.seed, settings.resamples)
+            for measure, (valued, *numbers) in zip(scores.measures, summaries, strict=True):
+                yield SearchSummaryRow(engine, measure, group, len(values), valued, answered, *numbers)
 
 
-def _intervals(values: Values, settings: SearchScoreSettings) -> dict[int, tuple[float | None, float | None]]:
-    """Ends of the interval of every measure; measures with values on the same queries share their resamples."""
-    known = ~np.isnan(values)
-    ends: dict[int, tuple[float | None, float | None]] = {}
-    for mask in {known[:, place].tobytes(): known[:, place] for place in range(values.shape[1])}.values():
-        places = [place for place in range(values.shape[1]) if (known[:, place] == mask).all()]
-        if not mask.any():
-            ends |= dict.fromkeys(places, (None, None))
-            continue
-        low, high = bootstrap_intervals(values[mask][:, places], settings.seed, settings.resamples)
-        ends |= {place: (float(a), float(b)) for place, a, b in zip(places, low, high, strict=True)}
-    return ends
-
-
-def _comparisons(found: Mapping[str, EngineScores], settings: SearchScoreSettings) -> Iterator[Row]:
+def _comparisons(found: Mapping[str, EngineScores], settings: SearchScoreSettings) -> Iterator[SearchComparisonRow]:
     measures = next(iter(found.values())).measures if found else ()
     for place, measure in enumerate(measures):
-        if measure.partition("_")[0] in COMPARED:
-            rows = [
-                row
-                for first, second in combinations(found, 2)
-                if (row := _compare(found, (first, second), place, settings))
-            ]
-            corrected = holm([row["p_value"] for row in rows])
-            for row, p_holm in zip(rows, corrected, strict=True):
-                yield {"measure": measure, **row, "p_holm": p_holm, "tied": p_holm >= SIGNIFICANT}
+        if measure.partition("_")[0] not in COMPARED:
+            continue
+        columns = {engine: scores.values[:, place] for engine, scores in found.items()}
+        pairs = [(*pair, *told) for pair in combinations(found, 2) if (told := _compare(columns, *pair, settings))]
+        corrected = holm([told.p_value for *_, told in pairs])
+        for (engine, other, queries, told), p_holm in zip(pairs, corrected, strict=True):
+            yield SearchComparisonRow(
+                measure, engine, other, queries, p_holm=p_holm, tied=p_holm >= SIGNIFICANT, **told._asdict()
+            )
 
 
 def _compare(
-    found: Mapping[str, EngineScores], pair: tuple[str, str], place: int, settings: SearchScoreSettings
-) -> Row | None:
-    """The comparison on the queries where both have a value; None when there is none."""
-    first, second = (found[engine].values[:, place] for engine in pair)
-    both = ~np.isnan(first) & ~np.isnan(second)
+    columns: Mapping[str, Values], engine: str, other: str, settings: SearchScoreSettings
+) -> tuple[int, Comparison] | None:
+    """Returns the number of queries on which both have a value, and the comparison on them; None without any."""
+    both = ~np.isnan(columns[engine]) & ~np.isnan(columns[other])
     if not both.any():
         return None
-    told = compare(first[both], second[both], settings.seed, settings.resamples)
-    return {"engine": pair[0], "other": pair[1], "queries": int(both.sum()), **told._asdict()}
+    return int(both.sum()), compare(columns[engine][both], columns[other][both], settings.seed, settings.resamples)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -264,7 +241,3 @@ def holm(p_values: Sequence[float]) -> list[float]:
         most = max(most, min(1.0, (len(p_values) - done) * p_values[place]))
         corrected[place] = most
     return corrected
-
-
-def _write(shard: Shard, prefix: str, table: AnyTable, rows: list[Row]) -> None:
-    write_table(shard.file(f"{prefix}-00000.parquet"), table, pa.Table.from_pylist(rows, table.arrow))

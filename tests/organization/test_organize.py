@@ -22,7 +22,7 @@ from tasks.organization import builder as builders
 from tasks.organization.builder import Builder, Material, Organized, lone_node
 from tasks.organization.heading_vectors import LabelVectors
 from tasks.organization.organize import OrganizeSettings, organize
-from tasks.organization.tree_scores import TreeScorer, TreeScoreSettings, tree_scores
+from tasks.organization.scores import TreeScorer, TreeScoreSettings, tree_scores
 from tasks.store.dataset import Dataset
 from tests.corpus.conftest import Corpus
 from tests.index.conftest import give_embeddings, save_tiny_model
@@ -236,14 +236,14 @@ def test_scores_of_a_pair_by_hand() -> None:
     cosine = np.cos(np.radians(np.subtract.outer([0, 90, 10, 60, 120], [0, 90, 10, 60, 120])))
     golden, predicted, union = (np.sum(1 / cosine[np.ix_(s, s)].sum(axis=1)) for s in ([0, 1], [2, 3, 4], range(5)))
     assert found.values["hsr"] == pytest.approx((golden + predicted - union) / golden, abs=1e-5)
-    assert [(row["side"], row["label"], row["match"]) for row in found.matches] == [
+    assert [(match.side, match.label, match.match) for match in found.matches] == [
         ("built", "b", "a"),
         ("built", "c", "d"),
         ("built", "e", "d"),
         ("gold", "a", "b"),
         ("gold", "d", "c"),
     ]
-    assert found.matches[0]["similarity"] == pytest.approx(np.cos(np.radians(10)))
+    assert found.matches[0].similarity == pytest.approx(np.cos(np.radians(10)))
 
 
 def test_a_missing_tree_scores_as_nothing() -> None:

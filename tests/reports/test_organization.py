@@ -14,7 +14,7 @@ from schemas.settings import EncoderSettings
 from schemas.tables.mindmaps import MINDMAPS
 from schemas.tables.tree_scores import HEADING_MATCHES, TREE_SUMMARIES
 from schemas.tables.trees import TREES
-from tasks.organization.tree_scores import TreeScoreSettings
+from tasks.organization.scores import TreeScoreSettings
 from tasks.reports.blocks import Estimate, FigureBlock, Section, TableBlock
 from tasks.reports.sections.organization import sections
 from tasks.reports.source import ReportSource

@@ -13,7 +13,7 @@ from tasks.corpus.mindmaps import MindmapSettings, mindmaps
 from tasks.organization.builder import Builder, find_builder
 from tasks.organization.heading_vectors import label_encoder
 from tasks.organization.organize import OrganizeSettings, organize
-from tasks.organization.tree_scores import TreeScoreSettings, tree_scores
+from tasks.organization.scores import TreeScoreSettings, tree_scores
 
 
 class Source(NamedTuple):

@@ -167,7 +167,7 @@ def test_scores_of_unchanged_topics_stand_apart_from_new_ones(opened: Callable[[
     assert found.after == pytest.approx(same["value"].mean())
     was = before.filter(pl.col("topic_id").is_in(same["topic_id"].to_list()))["value"].mean()
     assert found.difference == pytest.approx(found.after - was)
-    assert found.new.topics == len(after) - len(same)
+    assert found.new.valued == len(after) - len(same)
 
 
 def test_a_fresh_slice_holds_the_younger_surveys(opened: Callable[[str, str], Any]) -> None:

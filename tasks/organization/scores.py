@@ -3,11 +3,10 @@
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 from threadpoolctl import threadpool_limits
@@ -16,8 +15,16 @@ from schemas.errors import MissingDependency, StageFailed
 from schemas.identifiers import Outcome
 from schemas.mindmap import VIRTUAL_ROOT, Shape, Tree, parse_tree, tree_labels, tree_shape
 from schemas.settings import EncoderSettings, Settings
-from schemas.tables.runs import OUTCOMES
-from schemas.tables.tree_scores import HEADING_MATCHES, TREE_SCORES, TREE_SUMMARIES, distance_measure
+from schemas.tables.runs import OUTCOMES, OutcomeRow
+from schemas.tables.tree_scores import (
+    HEADING_MATCHES,
+    TREE_SCORES,
+    TREE_SUMMARIES,
+    HeadingMatchRow,
+    TreeScoreRow,
+    TreeSummaryRow,
+    distance_measure,
+)
 from tasks.index.encoder import Encoder
 from tasks.metrics.headings import (
     EntityExtractor,
@@ -29,18 +36,17 @@ from tasks.metrics.headings import (
 from tasks.metrics.trees import SENSITIVITY, normalised_distance, threshold_sensitivity, tree_edit_distance
 from tasks.organization.heading_vectors import LABEL_ENCODER, LabelVectors
 from tasks.ranking.answers import NOTE_LENGTH
-from tasks.stats.intervals import RESAMPLES, bootstrap_intervals
+from tasks.stats.intervals import RESAMPLES
+from tasks.stats.summaries import Members, means, summarize
 from tasks.store.dataset import Dataset
-from tasks.store.parquet import write_table
+from tasks.store.parquet import write_rows
 from tasks.store.shard import Shard, in_shards
 from tasks.store.stage import stage
 from tasks.store.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
-Row = dict[str, Any]
 Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 SHARD_TOPICS = 64
 """Topics of a shard: what a killed stage scores again at most."""
@@ -80,11 +86,20 @@ class _Pair(NamedTuple):
     fallback: bool
 
 
+class HeadingMatch(NamedTuple):
+    """A heading of one tree (`side`: `gold` or `built`) with its most similar heading of the other tree."""
+
+    side: str
+    label: str
+    match: str
+    similarity: float
+
+
 class TreeScores(NamedTuple):
-    """Values of one pair of trees by measure, and the headings that met: rows of HEADING_MATCHES without tag, topic."""
+    """Values of one pair of trees by measure, and their matching headings."""
 
     values: dict[str, float | None]
-    matches: list[Row]
+    matches: list[HeadingMatch]
 
 
 @stage("tree_scores", version=1, settings=TreeScoreSettings, after="organize")
@@ -208,25 +223,23 @@ def _pairs(trees: Dataset, mindmaps: Dataset) -> list[_Pair]:
 def _score_group(shard: Shard, pairs: Sequence[_Pair], scorer: TreeScorer, tag: str) -> None:
     found = [tree for pair in pairs if pair.built for tree in (pair.gold, pair.built)]
     scorer.vectors.prepare(label for tree in found for label in tree_labels(tree))
-    rows: list[Row] = []
-    matches: list[Row] = []
-    outcomes: list[Row] = []
-    with threadpool_limits(1, user_api="blas"):  # many small products: threads only get in each other's way
+    rows: list[TreeScoreRow] = []
+    matches: list[HeadingMatchRow] = []
+    outcomes: list[OutcomeRow] = []
+    with threadpool_limits(1, user_api="blas"):  # many small products: several threads would only slow each other down
         for pair in pairs:
             scored, outcome, note = _score_pair(pair, scorer)
-            named = {"tag": tag, "topic_id": pair.topic_id}
-            rows += [named | row for row in _rows(scored.values, scorer.encoder)]
-            matches += [named | row for row in scored.matches]
-            outcomes.append({"topic_id": pair.topic_id, "outcome": outcome, "note": note, "fallback": pair.fallback})
+            for measure, value in sorted(scored.values.items()):
+                encoder = scorer.encoder if measure.startswith(("hsr", "tsd_")) else None
+                rows.append(TreeScoreRow(tag, pair.topic_id, measure, value, encoder))
+            matches += [HeadingMatchRow(tag, pair.topic_id, *match) for match in scored.matches]
+            outcomes.append(OutcomeRow(pair.topic_id, outcome, note, pair.fallback))
             shard.counts.read += 1
             shard.counts.kept += outcome == "scored"
             shard.counts.failed += outcome == "failed"
-    for prefix, table, content in (
-        ("part", TREE_SCORES, rows),
-        (HEADING_MATCHES.name, HEADING_MATCHES, matches),
-        (OUTCOMES.name, OUTCOMES, outcomes),
-    ):
-        write_table(shard.file(f"{prefix}-{shard.name}.parquet"), table, pa.Table.from_pylist(content, table.arrow))
+    write_rows(shard.file(f"part-{shard.name}.parquet"), TREE_SCORES, rows)
+    write_rows(shard.file(f"{HEADING_MATCHES.name}-{shard.name}.parquet"), HEADING_MATCHES, matches)
+    write_rows(shard.file(f"{OUTCOMES.name}-{shard.name}.parquet"), OUTCOMES, outcomes)
 
 
 def _score_pair(pair: _Pair, scorer: TreeScorer) -> tuple[TreeScores, Outcome, str | None]:
@@ -239,59 +252,49 @@ def _score_pair(pair: _Pair, scorer: TreeScorer) -> tuple[TreeScores, Outcome, s
         return scorer.score(pair.gold, None), "failed", f"{type(error).__name__}: {error}"[:NOTE_LENGTH]
 
 
-def _rows(values: Mapping[str, float | None], encoder: str) -> Iterator[Row]:
-    """Rows of TREE_SCORES without tag and topic."""
-    for measure, value in sorted(values.items()):
-        embedded = measure.startswith(("hsr", "tsd_"))
-        yield {"measure": measure, "value": value, "encoder": encoder if embedded else None}
-
-
-def _matches(golden: Sequence[str], labels: Sequence[str], similarity: Floats, threshold: float) -> Iterator[Row]:
-    """Rows of HEADING_MATCHES without tag and topic."""
+def _matches(
+    golden: Sequence[str], labels: Sequence[str], similarity: Floats, threshold: float
+) -> Iterator[HeadingMatch]:
     if not golden or not labels:
         return
     equal = np.array(golden, object)[:, None] == np.array(labels, object)[None, :]
     closeness = np.where(equal, np.inf, similarity)
     for side, own, other, rows in (("built", labels, golden, closeness.T), ("gold", golden, labels, closeness)):
-        best = rows.argmax(axis=1).tolist()
+        best: list[int] = rows.argmax(axis=1).tolist()
         for label, place, row in sorted(zip(own, best, rows, strict=True), key=lambda item: item[0]):
             if row[place] > threshold:
-                similarity_found = 1.0 if np.isinf(row[place]) else float(row[place])
-                yield {"side": side, "label": label, "match": other[place], "similarity": similarity_found}
+                yield HeadingMatch(side, label, other[place], 1.0 if np.isinf(row[place]) else float(row[place]))
 
 
 def _write_summaries(shard: Shard, folder: Path, names: Sequence[str], tag: str, settings: TreeScoreSettings) -> None:
-    rows: list[Row] = []
+    rows: list[TreeSummaryRow] = []
     if names:
         scores = pl.read_parquet([folder / f"part-{name}.parquet" for name in names])
         outcomes = pl.read_parquet([folder / f"{OUTCOMES.name}-{name}.parquet" for name in names])
         covered = outcomes.sort("topic_id")["outcome"].to_numpy() == "scored"
-        rows = sorted(_summarise(scores, covered, settings), key=lambda row: row["measure"])
-    content = pa.Table.from_pylist([{"tag": tag, **row} for row in rows], TREE_SUMMARIES.arrow)
-    write_table(shard.file(f"{TREE_SUMMARIES.name}-00000.parquet"), TREE_SUMMARIES, content)
+        rows = sorted(_summaries(scores, covered, tag, settings), key=lambda row: row.measure)
+    write_rows(shard.file(f"{TREE_SUMMARIES.name}-00000.parquet"), TREE_SUMMARIES, rows)
 
 
-def _summarise(scores: pl.DataFrame, covered: Bools, settings: TreeScoreSettings) -> Iterator[Row]:
-    """Rows of TREE_SUMMARIES without tag; measures that exist for the same topics share one bootstrap."""
+def _summaries(
+    scores: pl.DataFrame, covered: Members, tag: str, settings: TreeScoreSettings
+) -> Iterator[TreeSummaryRow]:
+    """Yields a row for each measure over the topics for which it exists."""
     encoders = dict(scores.select("measure", "encoder").unique().iter_rows())
     wide = scores.pivot(on="measure", index="topic_id", values="value").sort("topic_id").drop("topic_id")
-    groups: dict[bytes, list[str]] = {}
-    for measure in wide.columns:
-        groups.setdefault(wide[measure].is_not_null().to_numpy().tobytes(), []).append(measure)
-    for mask, measures in groups.items():
-        counted = np.frombuffer(mask, np.bool_)
-        values = wide.select(measures).filter(counted).to_numpy().astype(np.float64)
-        found = covered[counted]
-        intervals = bootstrap_intervals(values, settings.seed, settings.resamples) if len(values) else None
-        for place, measure in enumerate(measures):
-            column = values[:, place]
-            yield {
-                "measure": measure,
-                "encoder": encoders[measure],
-                "topics": len(column),
-                "covered": int(found.sum()),
-                "mean": float(column.mean()) if intervals else None,
-                "low": float(intervals.low[place]) if intervals else None,
-                "high": float(intervals.high[place]) if intervals else None,
-                "mean_evaluated": float(column[found].mean()) if found.any() else None,
-            }
+    values = wide.to_numpy(order="fortran").astype(np.float64)
+    known = ~np.isnan(values)
+    evaluated = means(np.asfortranarray(values[covered]))
+    summaries = summarize(values, settings.seed, settings.resamples)
+    for place, (measure, found) in enumerate(zip(wide.columns, summaries, strict=True)):
+        yield TreeSummaryRow(
+            tag,
+            measure,
+            encoders[measure],
+            topics=found.valued,
+            covered=int((known[:, place] & covered).sum()),
+            mean=found.mean,
+            low=found.low,
+            high=found.high,
+            mean_evaluated=evaluated[place],
+        )
