@@ -1,4 +1,4 @@
-"""Per dataset: how a record becomes a row, which table the rows form, and which rows are duplicates."""
+"""How each dataset of a release is read: record to row, rows to tables, and which rows are duplicates."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -30,7 +30,8 @@ from tasks.release.s2orc import decode_s2orc, decode_s2orc_v2
 from tasks.store.parquet import ROW_GROUP
 
 ENTRY = pa.struct([pa.field(field.name, field.type) for field in list(BIBLIOGRAPHY.arrow)[2:]])
-"""An entry without the paper and the position: a member of the list column `entries` of full texts until they part."""
+"""A bibliography entry without paper and position: an element of the list column `entries` of full texts, until
+`Format.split` moves the entries to their own table."""
 
 Integers = Sequence[np.ndarray]
 Key = tuple[int, int]
@@ -45,17 +46,17 @@ class Format(NamedTuple):
 
     Attributes:
         tables: The main table, whose first order column decides the bucket, and side tables.
-        decode: One record to one row, counting in the second argument what it leaves out.
-        tabulate: Rows to a table of the main table's columns, and `entries` for full texts.
+        decode: Turns a record into a row, and counts what it leaves out in the second argument.
+        tabulate: Turns rows into a table with the main table's columns, and `entries` for full texts.
         identify: Integer columns that are equal for records of the same thing; the first is the bucket's key.
-        arrange: Integer columns by which a file ascends, the first first.
-        required: A row that has null here is dropped.
-        keys: Two integers a row, `(n, 2)`, that are equal for records that replace each other from release to release;
-            a first of `ANYWHERE` says that such records can be in several buckets, else it is the bucket's key.
-        read_key: The same of a record, or of a record that says what is to be deleted.
-        part: Rows of `tabulate` to rows of each of `tables`.
-        key_columns: The columns of the main table that `keys` reads.
-        row_group: Rows of a row group of the main table.
+        arrange: Integer columns by which a file ascends, the most significant first.
+        required: A row that is null in this column is dropped.
+        keys: Returns two integers per row, `(n, 2)`, that are equal for records that replace each other from release to
+            release. The first is the bucket's key, or `ANYWHERE` when such records can be in different buckets.
+        read_key: Returns the same two integers for a record, or for an object that names a record to delete.
+        split: Splits the rows of `tabulate` into rows of each of `tables`.
+        key_columns: Columns of the main table that `keys` reads.
+        row_group: Rows per row group of the main table.
         level: zstd level of the main table.
     """
 
@@ -67,7 +68,7 @@ class Format(NamedTuple):
     required: str
     keys: Callable[[pa.Table], np.ndarray]
     read_key: Callable[[Record], Key]
-    part: Callable[[pa.Table], tuple[pa.Table, ...]] = lambda rows: (rows,)
+    split: Callable[[pa.Table], tuple[pa.Table, ...]] = lambda rows: (rows,)
     key_columns: tuple[str, ...] = ("corpus_id",)
     row_group: int = ROW_GROUP
     level: int = 3
@@ -78,7 +79,7 @@ class Format(NamedTuple):
         return self.tables[0].order[0]
 
     def empty(self) -> pa.Table:
-        """A table as `tabulate` makes it, without rows."""
+        """Returns a table without rows as `tabulate` makes it."""
         fields = [pa.field(field.name, field.type) for field in self.tables[0].arrow]
         fields += [pa.field("entries", pa.list_(ENTRY))] if len(self.tables) > 1 else []
         return pa.schema(fields).empty_table()
@@ -111,15 +112,15 @@ def _tabulate_full_texts(rows: list[Row]) -> pa.Table:
 
 
 def _list_of_structs(lists: Sequence[list[tuple[Any, ...]]], kind: pa.StructType) -> pa.ListArray:
-    """A list column out of flat columns: many times faster than from nested Python objects."""
+    """Builds a list column from flat columns, which is many times faster than from nested Python objects."""
     offsets = pa.array([0, *accumulate(map(len, lists))], pa.int32())
     columns = list(zip(*chain.from_iterable(lists), strict=True)) or [()] * kind.num_fields
     members = [pa.array(values, field.type) for values, field in zip(columns, kind, strict=True)]
     return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(members, fields=list(kind)))
 
 
-def _part_bibliography(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Parts full texts from the table `bibliography`, in the same order of papers."""
+def _split_bibliography(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Splits full texts and the rows of `bibliography`, both in the same order of papers."""
     entries = rows["entries"].combine_chunks()
     lengths = entries.value_lengths().to_numpy()
     starts = np.cumsum(lengths) - lengths
@@ -147,14 +148,14 @@ def _integers(rows: pa.Table, column: str, null: int) -> np.ndarray:
 
 
 def _edge_identity(rows: pa.Table) -> Integers:
-    """The citation's own id; without one the pair; without a cited paper either, no two edges are the same."""
+    """Identifies an edge by its citation id, else by citing and cited paper; without a cited paper, by nothing."""
     ids, cited = _integers(rows, "citation_id", -1), _integers(rows, "cited_corpus_id", -1)
     alone = np.arange(len(ids)) - MAX_ID
     return rows["citing_corpus_id"].to_numpy(), np.where(ids >= 0, ids, np.where(cited >= 0, -1 - cited, alone))
 
 
 def _edge_keys(rows: pa.Table) -> np.ndarray:
-    """The citation's own id wherever it is; without one the pair."""
+    """Returns the citation id, which may be in any bucket, or citing and cited paper where there is no id."""
     ids, cited = _integers(rows, "citation_id", -1), _integers(rows, "cited_corpus_id", NOTHING)
     first = np.where(ids >= 0, ANYWHERE, np.where(cited >= 0, rows["citing_corpus_id"].to_numpy(), NOTHING))
     return np.stack([first, np.where(ids >= 0, ids, cited)], axis=1)
@@ -184,7 +185,7 @@ _FULL_TEXTS = Format(
     required="corpus_id",
     keys=_paper_keys,
     read_key=_read_paper_key,
-    part=_part_bibliography,
+    split=_split_bibliography,
     row_group=256,  # some 15 MB
     level=1,  # a tenth larger than level 3, written in half the time
 )

@@ -1,37 +1,86 @@
-"""Lines of a release's files on their way to tables: rows for the external sort, unusable lines for the quarantine."""
+"""Parses the lines of one release file into sorted runs; lines that cannot be used go to the quarantine."""
 
 import gc
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
+from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 from schemas.errors import BadInput, ReleaseError
+from schemas.identifiers import DatasetName
 from schemas.manifest import Counts
 from schemas.release import SourceFile
-from schemas.tables.quarantine import QUARANTINE
+from schemas.tables.quarantine import QUARANTINE, QuarantinedLineRow
 from tasks.corpus.external_sort import RunWriter
-from tasks.corpus.record_formats import Format
+from tasks.corpus.record_formats import FORMATS, Format
 from tasks.release.decode import Record, Row
-from tasks.release.lines import Line, parse_line
+from tasks.release.lines import Line, parse_line, read_lines
 from tasks.store.parquet import TableWriter
+from tasks.store.shard import Shard
 
-PLACE_COLUMNS = ("line", "byte_offset")
-"""Where a record stands in its file; goes with it as far as the merge."""
+POSITION_COLUMNS = ("line", "byte_offset")
+"""Where a record is in its file; these columns stay with a row until the merge."""
 
 BATCH_BYTES = 1024 * 1024
-"""Bytes of lines whose rows are held as Python objects before they become Arrow columns: what a cache holds."""
+"""Bytes of lines that are held as Python objects before they become Arrow columns; about the size of a CPU cache."""
 
 LINE_COST = 200
-"""What a line counts for beside its bytes, so that many short lines do not make a batch large."""
+"""Bytes added to the length of each line, so that many short lines do not make a large batch."""
+
+
+class ParseTask(NamedTuple):
+    """One release file to parse.
+
+    Attributes:
+        path: The file.
+        source: Its name, size and digest when the build began.
+        dataset: The dataset the file belongs to.
+        place: Number of the file among all files of the stage; of two records of the same thing, the one from the file
+            with the higher number wins.
+        buckets: Number of buckets.
+        name: Name of the file in the quarantine.
+    """
+
+    path: Path
+    source: SourceFile
+    dataset: DatasetName
+    place: int
+    buckets: int
+    name: str
+
+    @property
+    def shard(self) -> str:
+        """Name of the shard, and of the scratch folder for its runs."""
+        return f"parse-{self.place:05d}-{self.source.sha256[:12]}"
+
+    @property
+    def form(self) -> Format:
+        """Format of the file's records."""
+        return FORMATS[self.dataset]
+
+
+def parse_file(shard: Shard, task: ParseTask, read: Callable[[Shard, ParseTask, "Rejects"], Counts]) -> Counts:
+    """Reads one release file and adds its counts to the shard; rejected lines are written to a quarantine file.
+
+    Raises:
+        ReleaseError: The file has another size than it had when the build began.
+    """
+    if (size := task.path.stat().st_size) != task.source.size:
+        raise ReleaseError(f"{task.path}: has {size} bytes, had {task.source.size} when the build began; run it again")
+    quarantine = TableWriter(shard.file(f"quarantine-lines-{task.place:05d}.parquet"), QUARANTINE)
+    with quarantine, _garbage_collection_off():
+        counts = read(shard, task, Rejects(task.name, quarantine))
+    shard.counts.add(counts)
+    return counts
 
 
 @contextmanager
-def without_collection() -> Generator[None]:
-    """Decoded records hold no cycles: the collector would walk them over and over and find nothing."""
+def _garbage_collection_off() -> Generator[None]:
+    """Turns the cycle collector off: decoded records hold no cycles, and it would scan them again and again."""
     gc.disable()
     try:
         yield
@@ -39,60 +88,76 @@ def without_collection() -> Generator[None]:
         gc.enable()
 
 
+def new_run_file(shard: Shard, task: ParseTask) -> Callable[[], Path]:
+    """Returns a function that gives the path of the task's next run at each call."""
+    numbers = count()
+    return lambda: shard.scratch(f"{task.shard}/{next(numbers):05d}.arrow")
+
+
+def find_runs(scratch: Path, tasks: Iterable[ParseTask]) -> list[tuple[int, Path]]:
+    """Returns the runs that parsing has written, each with the place of its file."""
+    return [(task.place, path) for task in tasks for path in sorted((scratch / task.shard).glob("*.arrow"))]
+
+
+def read_records(
+    task: ParseTask, runs: RunWriter, rejects: "Rejects", on_unusable: Callable[[Record], None] = lambda record: None
+) -> Counts:
+    """Decodes every line of a file into rows of sorted runs.
+
+    Args:
+        task: The file.
+        runs: Takes the rows; is closed at the end.
+        rejects: Takes the lines that cannot be used.
+        on_unusable: Called with each JSON object that is not a usable record of this dataset.
+    """
+    batch = Batch(task.form, runs, rejects, on_unusable)
+    for line in read_lines(task.path):
+        batch.add(line)
+    batch.flush()
+    runs.close()
+    return batch.counts
+
+
 class Rejects:
-    """Unusable lines of one file on their way to the quarantine, counted by reason."""
+    """Collects the unusable lines of one file for the quarantine and counts them by reason."""
 
     def __init__(self, name: str, writer: TableWriter) -> None:
         self._name = name
         self._writer = writer
-        self._rows: list[tuple[str, int, int, str, str]] = []
+        self._rows: list[QuarantinedLineRow] = []
         self.dropped: Counter[str] = Counter()
 
     def add(self, line: Line, error: BadInput) -> None:
-        """Puts a line aside; the error's message is the reason."""
-        self._rows.append((self._name, line.number, line.offset, str(error), line.excerpt))
+        """Rejects a line; the error's message is the reason."""
+        self._rows.append(QuarantinedLineRow(self._name, line.number, line.offset, str(error), line.excerpt))
         self.dropped[str(error)] += 1
 
     def flush(self) -> None:
-        """Hands over what is held."""
+        """Writes the collected lines."""
         if self._rows:
-            columns = zip(*self._rows, strict=True)
-            self._writer.write(pa.table(dict(zip(QUARANTINE.arrow.names, columns, strict=True))))
+            self._writer.write(QUARANTINE.of(self._rows))
             self._rows.clear()
 
 
 class Batch:
-    """Lines on their way to Arrow columns: rows for the runs, unusable lines for the quarantine.
+    """Collects decoded lines and writes them as Arrow columns, a batch at a time; see `read_records`."""
 
-    Args:
-        form: What the lines hold.
-        runs: Takes the rows.
-        rejects: Takes the unusable lines.
-        unusable: Called with each object that is no record of this dataset.
-    """
-
-    def __init__(
-        self,
-        form: Format,
-        runs: RunWriter,
-        rejects: Rejects,
-        unusable: Callable[[Record], None] = lambda record: None,
-    ) -> None:
+    def __init__(self, form: Format, runs: RunWriter, rejects: Rejects, on_unusable: Callable[[Record], None]) -> None:
         self._form = form
         self._runs = runs
         self._rejects = rejects
-        self._unusable = unusable
+        self._on_unusable = on_unusable
         self._rows: list[Row] = []
-        self._places: list[tuple[int, int]] = []
+        self._positions: list[tuple[int, int]] = []
         self._notes: Counter[str] = Counter()
         self._bytes = 0
         self._used = 0
 
     def add(self, line: Line) -> None:
-        """Decodes a line, or puts it aside with the reason."""
+        """Decodes a line, or rejects it with the reason."""
         try:
             self._rows.append(self._decode(parse_line(line)))
-            self._places.append((line.number, line.offset))
+            self._positions.append((line.number, line.offset))
         except BadInput as error:
             self._rejects.add(line, error)
         self._bytes += len(line.data) + LINE_COST
@@ -103,67 +168,36 @@ class Batch:
         try:
             return self._form.decode(record, self._notes)
         except BadInput:
-            self._unusable(record)
+            self._on_unusable(record)
             raise
 
     def flush(self) -> None:
-        """Hands over what is held."""
+        """Writes the collected rows and rejected lines."""
         if self._rows:
             rows = self._form.tabulate(self._rows)
-            for name, column in zip(PLACE_COLUMNS, zip(*self._places, strict=True), strict=True):
+            for name, column in zip(POSITION_COLUMNS, zip(*self._positions, strict=True), strict=True):
                 rows = rows.append_column(name, pa.array(column, pa.int64()))
             self._runs.write(rows)
         self._rejects.flush()
         self._used += len(self._rows)
         self._rows.clear()
-        self._places.clear()
+        self._positions.clear()
         self._bytes = 0
 
     @property
     def counts(self) -> Counts:
-        """What became of the lines that were handed over."""
+        """Counts of the lines written so far."""
         dropped = dict(self._rejects.dropped)
         return Counts(read=self._used + sum(dropped.values()), dropped=dropped, notes=dict(self._notes))
 
 
-def check_unchanged(path: Path, source: SourceFile) -> None:
-    """Raises ReleaseError when a file has another size than it had when the build began."""
-    if (size := path.stat().st_size) != source.size:
-        raise ReleaseError(f"{path}: has {size} bytes, had {source.size} when the build began; run it again")
-
-
 def check_usable(path: Path, counts: Counts) -> None:
-    """Raises ReleaseError when a file held no line, or none that can be used."""
+    """Raises ReleaseError when a file holds no lines, or no usable ones."""
     if not counts.read:
-        raise ReleaseError(f"{path}: holds no line; fetch the file again")
+        raise ReleaseError(f"{path}: holds no lines; fetch the file again")
     if counts.read == sum(counts.dropped.values()):
+        reasons = ", ".join(f"{reason}: {number}" for reason, number in sorted(counts.dropped.items()))
         raise ReleaseError(
-            f"{path}: none of its {counts.read} lines can be used ({_list_reasons(counts)}): neither gzip nor JSON "
-            "lines of this dataset; fetch the file again"
+            f"{path}: none of its {counts.read} lines can be used ({reasons}): neither gzip nor JSON lines of this "
+            "dataset; fetch the file again"
         )
-
-
-def _list_reasons(counts: Counts) -> str:
-    return ", ".join(f"{reason}: {number}" for reason, number in sorted(counts.dropped.items()))
-
-
-def resolve(window: pa.Table, form: Format) -> tuple[np.ndarray, np.ndarray]:
-    """Indices of the rows that stand, in the order of the file, and of the earlier records of the same things."""
-    identity, arrangement = form.identify(window), form.arrange(window)
-    order = np.lexsort(identity[::-1])
-    changes = [column[order[1:]] != column[order[:-1]] for column in identity]
-    last = np.append(np.any(changes, axis=0), True)
-    standing = order[last]
-    return standing[np.lexsort([column[standing] for column in arrangement[::-1]])], order[~last]
-
-
-def describe_duplicates(rows: pa.Table, key: str, names: list[str]) -> pa.Table:
-    """Quarantine rows; the excerpt is the record's key, since the line itself is not kept."""
-    excerpts = [f"{key}: {value}" for value in rows[key].to_pylist()]
-    columns = [
-        pa.array([names[place] for place in rows["place"].to_pylist()], pa.string()),
-        *(rows[name] for name in PLACE_COLUMNS),
-        pa.array(["duplicate"] * rows.num_rows, pa.string()),
-        pa.array(excerpts, pa.string()),
-    ]
-    return pa.Table.from_arrays(columns, QUARANTINE.arrow.names)

@@ -1,37 +1,33 @@
-"""The record stages: a release's files become bucketed tables, every record once, every unusable line kept beside.
+"""The record stages: they turn a release's files into bucketed tables and quarantine every line they cannot use.
 
-First every release file is parsed, several at once, into runs sorted by bucket and key; then every bucket is merged.
-What a bucket's file holds depends on the records alone, not on their split into files nor on the number of workers: a
-release read whole (input `files`) and the same release made of an earlier one (inputs `earlier` and `diff-<n>`, see
-`updates`) are the same dataset.
+Each release file is first parsed into runs sorted by bucket and key, several files at once; then each bucket is merged
+from all runs. A bucket's file depends on the records alone, not on how they were split into files nor on the number of
+workers. A release read from all its files (input `files`) and the same release made from an earlier one (inputs
+`earlier` and `diff-<n>`, see `diff_merging`) are therefore the same dataset.
 """
 
 from contextlib import ExitStack
-from itertools import count
-from pathlib import Path
 from typing import NamedTuple
 
 from pydantic import Field
 
 from schemas.identifiers import DatasetName
 from schemas.manifest import Counts
-from schemas.release import SourceFile
 from schemas.settings import Settings
 from schemas.tables.quarantine import QUARANTINE
+from tasks.corpus.deduplication import RecordRuns, drop_incomplete, merge_records
 from tasks.corpus.diff_merging import apply_diffs
-from tasks.corpus.external_sort import RunWriter, merge_runs
+from tasks.corpus.external_sort import RunWriter
 from tasks.corpus.record_formats import FORMATS
 from tasks.corpus.record_parsing import (
-    PLACE_COLUMNS,
-    Batch,
+    ParseTask,
     Rejects,
-    check_unchanged,
     check_usable,
-    describe_duplicates,
-    resolve,
-    without_collection,
+    find_runs,
+    new_run_file,
+    parse_file,
+    read_records,
 )
-from tasks.release.lines import read_lines
 from tasks.store.dataset import MAIN
 from tasks.store.parquet import TableWriter
 from tasks.store.shard import Shard
@@ -47,49 +43,33 @@ class RecordSettings(Settings):
 
 @stage("paper_records", version=1, settings=RecordSettings)
 def paper_records(work: Workspace[RecordSettings]) -> None:
-    """The release's `papers` as the table `paper_records`."""
+    """Writes the release's `papers` as the table `paper_records`."""
     _build(work)
 
 
 @stage("abstract_records", version=1, settings=RecordSettings, after="paper_records")
 def abstract_records(work: Workspace[RecordSettings]) -> None:
-    """The release's `abstracts` as the table `abstract_records`; blank abstracts are counted and left out."""
+    """Writes the release's `abstracts` as the table `abstract_records`; blank abstracts are counted and left out."""
     _build(work)
 
 
 @stage("citation_records", version=1, settings=RecordSettings, after="abstract_records")
 def citation_records(work: Workspace[RecordSettings]) -> None:
-    """The release's `citations` as the table `citation_records`, bucketed by the citing paper."""
+    """Writes the release's `citations` as the table `citation_records`, bucketed by the citing paper."""
     _build(work)
 
 
 @stage("full_texts", version=1, settings=RecordSettings, after="citation_records")
 def full_texts(work: Workspace[RecordSettings]) -> None:
-    """The release's `s2orc` or `s2orc_v2` as the tables `full_texts` and `bibliography`."""
+    """Writes the release's `s2orc` or `s2orc_v2` as the tables `full_texts` and `bibliography`."""
     _build(work)
 
 
-class _ParseTask(NamedTuple):
-    """One release file to parse; `place` is its number among the sorted names."""
-
-    folder: Path
-    source: SourceFile
-    place: int
-    dataset: DatasetName
-    buckets: int
-
-    @property
-    def shard(self) -> str:
-        """Name of the shard, and of the scratch folder that holds its runs."""
-        return f"parse-{self.place:05d}-{self.source.sha256[:12]}"
-
-
 class _MergeTask(NamedTuple):
-    """One bucket to merge out of all runs, each with the place of its release file among `names`."""
+    """One bucket to merge from all runs."""
 
     bucket: int
-    runs: list[tuple[int, Path]]
-    names: list[str]
+    runs: RecordRuns
     dataset: DatasetName
 
 
@@ -103,34 +83,26 @@ def _build(work: Workspace[RecordSettings]) -> None:
 def _read_release(work: Workspace[RecordSettings]) -> None:
     files, buckets = work.release("files"), work.settings.buckets
     sources = sorted(files.files, key=lambda source: source.name)
-    parse = [_ParseTask(files.directory, source, place, files.dataset, buckets) for place, source in enumerate(sources)]
+    parse = [
+        ParseTask(files.directory / source.name, source, files.dataset, place, buckets, source.name)
+        for place, source in enumerate(sources)
+    ]
     work.map_shards(_parse_file, {task.shard: task for task in parse})
-    runs = [(task.place, path) for task in parse for path in sorted((work.scratch / task.shard).glob("*.arrow"))]
-    names = [source.name for source in sources]
-    merge = [_MergeTask(bucket, runs, names, files.dataset) for bucket in range(buckets)]
+    runs = RecordRuns(find_runs(work.scratch, parse), [task.name for task in parse])
+    merge = [_MergeTask(bucket, runs, files.dataset) for bucket in range(buckets)]
     work.map_shards(_merge_bucket, {f"bucket-{task.bucket:05d}": task for task in merge})
 
 
-def _parse_file(shard: Shard, task: _ParseTask) -> None:
-    """Reads one release file into runs, and its unusable lines into a quarantine file."""
-    path = task.folder / task.source.name
-    check_unchanged(path, task.source)
-    form = FORMATS[task.dataset]
-    numbers = count()
-    runs = RunWriter(lambda: shard.scratch(f"{task.shard}/{next(numbers):05d}.arrow"), form.key, task.buckets)
-    quarantine = TableWriter(shard.file(f"quarantine-lines-{task.place:05d}.parquet"), QUARANTINE)
-    with quarantine, without_collection():
-        batch = Batch(form, runs, Rejects(task.source.name, quarantine))
-        for line in read_lines(path):
-            batch.add(line)
-        batch.flush()
-        runs.close()
-    shard.counts.add(batch.counts)
-    check_usable(path, batch.counts)
+def _parse_file(shard: Shard, task: ParseTask) -> None:
+    check_usable(task.path, parse_file(shard, task, _read_file))
+
+
+def _read_file(shard: Shard, task: ParseTask, rejects: Rejects) -> Counts:
+    return read_records(task, RunWriter(new_run_file(shard, task), task.form.key, task.buckets), rejects)
 
 
 def _merge_bucket(shard: Shard, task: _MergeTask) -> None:
-    """Writes the files of one bucket: of several records of the same thing the last, the others to the quarantine."""
+    """Writes the files of one bucket, and a quarantine file of its duplicates."""
     form, suffix = FORMATS[task.dataset], f"{task.bucket:05d}.parquet"
     with ExitStack() as stack:
         quarantine = stack.enter_context(TableWriter(shard.file(f"quarantine-duplicates-{suffix}"), QUARANTINE))
@@ -139,13 +111,7 @@ def _merge_bucket(shard: Shard, task: _MergeTask) -> None:
         writers += [TableWriter(shard.file(f"{table.name}-{suffix}"), table) for table in side]
         for writer in writers:
             stack.enter_context(writer)
-        for window in merge_runs(task.runs, form.key, task.bucket):
-            standing, repeated = resolve(window, form)
-            kept = standing[window[form.required].is_valid().to_numpy()[standing]]
-            dropped = {"duplicate": len(repeated), f"no_{form.required}": len(standing) - len(kept)}
-            shard.counts.add(Counts(kept=len(kept), dropped={reason: n for reason, n in dropped.items() if n}))
-            if len(repeated):
-                quarantine.write(describe_duplicates(window.take(repeated), form.key, task.names))
-            rows = window.drop_columns(["place", *PLACE_COLUMNS]).take(kept)
-            for writer, table in zip(writers, form.part(rows), strict=True):
+        for rows in merge_records(task.runs, form, task.bucket, quarantine, shard.counts):
+            for writer, table in zip(writers, form.split(drop_incomplete(rows, form, shard.counts)), strict=True):
                 writer.write(table)
+        shard.counts.kept = writers[0].rows

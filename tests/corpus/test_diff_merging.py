@@ -208,11 +208,11 @@ def test_what_does_not_fit_is_refused(bench: Callable[[DatasetName], Bench]) -> 
     made = bench("s2orc")
     earlier = made.whole([{"corpusid": 1, "content": {"text": "x", "annotations": {}}}])
     made.dataset = "s2orc_v2"
-    with pytest.raises(BadInput, match="made of s2orc, the diffs are of s2orc_v2; build the new release whole"):
+    with pytest.raises(BadInput, match="made from s2orc, but the diffs are of s2orc_v2; build the new release"):
         made.apply(earlier, [Week([], [text_of(1, 1)])])
     made.dataset = "s2orc"
     request = Request(full_texts, RecordSettings(buckets=4), {"earlier": earlier.ref, "diff-000": made.week(Week())})
-    with pytest.raises(BadInput, match="in 3 buckets, asked for are 4"):
+    with pytest.raises(BadInput, match="with 3 buckets, but 4 were requested"):
         made.store.build(request)
 
 

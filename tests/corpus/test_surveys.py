@@ -185,7 +185,7 @@ def test_bad_label_is_named_with_its_line(corpus: Corpus, tmp_path: Path, line: 
 
 def test_labels_of_other_papers_score_nothing(corpus: Corpus, tmp_path: Path):
     papers = corpus.store.open(corpus.given("papers", {PAPERS: [{"corpus_id": 1, "title": "Survey"}]}))
-    with pytest.raises(BadInput, match="none of 1 is for a paper"):
+    with pytest.raises(BadInput, match="none of the 1 labels belongs to a paper"):
         score_selector(write_labels(tmp_path / "labels.jsonl", {5: "yes"}), papers, Oracle())
 
 
