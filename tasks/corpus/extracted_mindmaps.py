@@ -28,8 +28,8 @@ from tasks.corpus.figures.maps import (
 )
 from tasks.llm.asker import Asker, in_threads, open_door, write_calls
 from tasks.llm.blocking import BlockingDoor
+from tasks.llm.filled_prompt import FilledPrompt, ask_by_batch
 from tasks.llm.images import read_image
-from tasks.llm.questions import Question, ask_by_batch
 from tasks.store.parquet import write_table
 from tasks.store.shard import Shard
 from tasks.store.stage import stage
@@ -63,7 +63,7 @@ class _Reader(NamedTuple):
     def asker(self, survey: Survey) -> Asker:
         return Asker(self.door, extracted_mindmaps.name, self.settings.model, str(survey.corpus_id))
 
-    def ask_by_batch(self, questions: Sequence[Question[Any]]) -> None:
+    def ask_by_batch(self, questions: Sequence[FilledPrompt[Any]]) -> None:
         ask_by_batch(
             self.door,
             self.access,

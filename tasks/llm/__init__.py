@@ -1,1 +1,5 @@
-"""The one door to language models: request key, replay, cache, budget, rate limit, provider, structured output."""
+"""All calls to language models: request key, replay file, cache, budget, rate limit, provider, structured output.
+
+What belongs here: everything between a filled prompt and a parsed reply, and the prompt files. What does not: what is
+asked and why (the rooms of the tasks).
+"""

@@ -1,8 +1,7 @@
-"""The batch service of an endpoint: many calls at a lower price, answered within a day, into the door's cache.
+"""Sends calls through an endpoint's batch service: a lower price, answers within a day, stored in the door's cache.
 
-What is waiting in a batch is remembered in the cache's file, so that an interrupted run goes on waiting for what it has
-sent and sends nothing twice. (A process killed between the endpoint's taking a batch and the note of it sends that one
-batch again.)
+The cache's file records which calls wait in which batch, so that an interrupted run goes on waiting and sends nothing
+twice. (A process killed after the endpoint accepts a batch and before it is recorded sends that one batch again.)
 """
 
 import asyncio
@@ -19,10 +18,10 @@ from schemas.errors import ArenaError, BadInput, TransientError
 from schemas.llm import NO_USAGE, Request, Tokens, Usage
 from tasks.http.retry import RetryRules, wait_s
 from tasks.llm.door import Door
-from tasks.llm.exchange import Call, Exchange, Sent, ended
-from tasks.llm.plan import Asked
+from tasks.llm.exchange import Call, Exchange, SendResult, to_exchange
+from tasks.llm.plan import PreparedRequest
 from tasks.llm.prices import price_of
-from tasks.llm.provider import OpenAiProvider, error_said
+from tasks.llm.provider import OpenAiProvider, error_message
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +29,7 @@ MAX_CALLS = 50_000
 """Calls that one batch may hold."""
 
 MAX_BYTES = 100 * 2**20
-"""Size of one batch's file; services take up to twice that."""
+"""Size of one batch's file; services accept up to twice that."""
 
 ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
 
@@ -38,7 +37,7 @@ ResultT = TypeVar("ResultT")
 
 
 class BatchReport(NamedTuple):
-    """What became of a set of requests: found in the cache, answered by batch, not answered, not sent for the cap."""
+    """Counts of requests found in the cache, answered by batch, not answered, and not sent because of the cap."""
 
     found: int
     answered: int
@@ -47,14 +46,14 @@ class BatchReport(NamedTuple):
 
 
 class BatchClient:
-    """Has requests answered by an endpoint's batch service.
+    """Sends requests to an endpoint's batch service and stores the answers.
 
     Args:
-        door: Whose cache and budget are used.
-        provider: The endpoint; closed by whoever made it.
-        poll_s: Seconds between two looks at a batch.
+        door: Its cache and budget are used.
+        provider: The endpoint; the caller closes it.
+        poll_s: Seconds between two status requests for a batch.
         max_calls: Calls of one batch.
-        progress: Told a line about each look.
+        progress: Called with a line about each status request.
     """
 
     def __init__(
@@ -71,15 +70,17 @@ class BatchClient:
         self._poll_s, self._max_calls, self._progress = poll_s, max_calls, progress
 
     async def run(self, requests: Iterable[Request[Any]]) -> BatchReport:
-        """Sends what is not in the cache, waits until all of it has ended, and keeps the replies.
+        """Sends the requests that are not in the cache, waits for all batches to end, and stores the replies.
 
-        A request whose answer does not have its form is repaired when the door is asked for it.
+        An answer of the wrong form is repaired later, when the door is asked for it.
 
         Raises:
             BadInput: As `Door.ask`.
             TransientError: The endpoint failed through all tries; run again to go on.
         """
-        wanted = {asked.keyed.key: asked for asked in (Asked(self._door.settings, request) for request in requests)}
+        wanted = {
+            asked.keyed.key: asked for asked in (PreparedRequest(self._door.settings, request) for request in requests)
+        }
         missing = {key: asked.call() for key, asked in wanted.items() if not self._door.cache.find(key)}
         waiting = {row[0] for row in self._select("key", list(missing))}
         allowed = [call for key, call in missing.items() if key not in waiting and self._reserve(call)]
@@ -117,7 +118,7 @@ class BatchClient:
                 ),
                 once=True,
             )
-        except BadInput:  # turned down; after any other failure it may have been taken, and stays counted
+        except BadInput:  # rejected; after any other failure the batch may have been accepted, so it stays counted
             self._release(calls)
             raise
         run = self._door.settings.budget.run
@@ -147,7 +148,7 @@ class BatchClient:
             why = "; ".join([f"batch {batch.status}", *errors[:3]])
         why = self._provider.without_key(why.encode()).decode()
         for (key,) in self._database.execute("SELECT key FROM batched WHERE batch = ?", (batch_id,)).fetchall():
-            self._finish(key, Sent(trouble=why))
+            self._finish(key, SendResult(trouble=why))
 
     async def _look(self, batch_id: str) -> Batch | None:
         try:
@@ -156,7 +157,7 @@ class BatchClient:
             return None
 
     async def _read(self, file_id: str) -> None:
-        """Keeps the replies of one result file; what was kept before is passed over."""
+        """Stores the replies of one result file; replies stored before are skipped."""
         async with self._provider.client.files.with_streaming_response.content(file_id) as response:
             async for line in _lines(response.iter_bytes(), 2 * self._door.settings.max_reply_bytes):
                 match _loads(line):
@@ -165,23 +166,25 @@ class BatchClient:
                     case {"custom_id": str(key), "error": error}:
                         self._finish(key, self._sent(0, {"error": error}))
                     case _:
-                        logger.warning("result file %s: a line without custom_id or result is passed over", file_id)
+                        logger.warning("result file %s: skipped a line without custom_id or result", file_id)
 
-    def _sent(self, status: int, told: Any) -> Sent:
+    def _sent(self, status: int, told: Any) -> SendResult:
         body = self._provider.without_key(orjson.dumps(told))
         if status == 200:
-            return Sent(body)
-        code, said = error_said(body)
-        return Sent(trouble=f"batch call failed: {said or code or 'no reason given'}", refused=code == "content_filter")
+            return SendResult(body)
+        code, said = error_message(body)
+        return SendResult(
+            trouble=f"batch call failed: {said or code or 'no reason given'}", refused=code == "content_filter"
+        )
 
-    def _finish(self, key: str, sent: Sent) -> None:
+    def _finish(self, key: str, sent: SendResult) -> None:
         with self._database.transaction():
             row = self._database.execute("DELETE FROM batched WHERE key = ? RETURNING *", (key,)).fetchone()
             if row is None:
                 return
             _, _, run, stage, model, read, written, nano_usd = row
             taken = Usage(Tokens(read, written), nano_usd)
-            exchange = ended(key, sent, taken, price_of(self._door.settings, model).batched())
+            exchange = to_exchange(key, sent, taken, price_of(self._door.settings, model).batched())
             self._door.cache.finish(exchange)
             self._door.budget.correct(stage, taken, exchange.usage, run)
 
@@ -231,7 +234,7 @@ def _chunks(calls: list[Call], max_calls: int) -> Iterator[list[Call]]:
 
 
 async def _lines(chunks: AsyncIterator[bytes], limit: int) -> AsyncIterator[bytes]:
-    """Lines of a stream; one that is longer than `limit` bytes ends it."""
+    """Yields the lines of a stream; a line longer than `limit` bytes is an error."""
     rest = b""
     async for chunk in chunks:
         *whole, rest = (rest + chunk).split(b"\n")

@@ -1,4 +1,4 @@
-"""The door for code without an event loop: plain calls, from any number of threads."""
+"""A blocking interface to the door, for code without an event loop; any number of threads may share it."""
 
 import asyncio
 import threading
@@ -14,7 +14,7 @@ ResultT = TypeVar("ResultT")
 
 
 class BlockingDoor:
-    """A `Door` in a thread of its own. Threads that share it share its caps, rate limit and connections.
+    """A `Door` that runs in a thread of its own. All callers share its budget, rate limit and connections.
 
     Args:
         settings: As for `Door`.
@@ -28,15 +28,15 @@ class BlockingDoor:
         self._thread.start()
 
     def ask(self, request: Request[AnswerT]) -> Reply[AnswerT]:
-        """As `Door.ask`."""
+        """Asks one question, as `Door.ask` does."""
         return self.run(self.door.ask(request))
 
     def ask_all(self, requests: Iterable[Request[AnswerT]]) -> list[Reply[AnswerT]]:
-        """As `Door.ask_all`."""
+        """Asks many questions, as `Door.ask_all` does."""
         return self.run(self.door.ask_all(requests))
 
     def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
-        """Runs any coroutine of the door, or of a client that shares it, and waits for it."""
+        """Runs a coroutine in the door's event loop and returns its result."""
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()

@@ -1,4 +1,4 @@
-"""Caps on what a run and its stages may spend: reserved before a call, settled after it."""
+"""Spending caps of a run and its stages: a call reserves its maximum cost, and settles its real cost afterwards."""
 
 import asyncio
 import logging
@@ -32,7 +32,7 @@ _SETTLE = f"INSERT INTO spending VALUES (:run, :stage, :nano_usd, :tokens, :call
 
 
 class Spent(NamedTuple):
-    """What a stage of a run has spent; calls under way, or killed in mid-flight, count at their upper bound."""
+    """Spending of one stage. In-flight and killed calls count at their maximum cost."""
 
     run: str
     stage: str
@@ -42,53 +42,52 @@ class Spent(NamedTuple):
 
 
 class Budget:
-    """Keeps a run within its caps, however many calls and processes run at once.
+    """Keeps a run within its caps across concurrent calls and processes.
 
-    A reservation is one SQL statement, so that two processes cannot both take the last dollar. What a killed process
-    had reserved stays counted: its calls may have been charged.
+    A reservation is one SQL statement, so that two processes cannot both take the last dollar. The reservations of a
+    killed process stay counted, because its calls may have been billed.
 
     Args:
-        database: Where spending is remembered.
+        database: Where spending is stored.
         settings: The run and its caps.
     """
 
     def __init__(self, database: Database, settings: BudgetSettings) -> None:
         self._database = database
         self._settings = settings
-        self._under_way = 0
+        self._in_flight = 0
         self._held_usd: Counter[str] = Counter()
         self._held_tokens: Counter[str] = Counter()
         self._settled = asyncio.Event()
 
     async def reserve(self, stage: str, bound: Usage) -> bool:
-        """Takes what a call may use at most; False when the cap does not allow it.
+        """Reserves the maximum cost of a call; returns False if the cap does not allow it.
 
-        Where only calls that are still under way stand in between, waits for them: they mostly use less than they
-        reserved.
+        If only reservations of calls in flight exceed the cap, waits for those calls: most use less than they reserved.
         """
         while not self.take(stage, bound):
             if not self._may_fit(stage, bound):
                 return False
-            if self._under_way:
+            if self._in_flight:
                 await self._settled.wait()
         self._hold(stage, bound, 1)
         return True
 
     def settle(self, stage: str, reserved: Usage, used: Usage) -> None:
-        """Replaces a reservation by what the call used."""
+        """Replaces a reservation by the real usage of the call."""
         self.correct(stage, reserved, used)
         self._hold(stage, reserved, -1)
         self._settled.set()
         self._settled = asyncio.Event()
 
     def take(self, stage: str, bound: Usage) -> bool:
-        """Takes what a call may use at most without waiting for others; `correct` replaces it, in any process."""
+        """Reserves the maximum cost of a call without waiting; `correct` replaces it later, in any process."""
         asked = {"run": self._settings.run, "stage": stage, "nano_usd": bound.nano_usd, "tokens": bound.tokens.total}
         caps = {f"cap_{name}": cap for name, cap in self._caps(stage).items()}
         return self._database.execute(_RESERVE, asked | caps).rowcount == 1
 
     def correct(self, stage: str, taken: Usage, used: Usage, run: str = "") -> None:
-        """Replaces what was taken for a call, by this run or the one named, by what it used."""
+        """Replaces the reservation of a call, made by this run or the one named, by its real usage."""
         if used.nano_usd > taken.nano_usd or used.tokens.total > taken.tokens.total:
             logger.warning("stage %s: a call used %s, above its bound of %s", stage, used, taken)
         self._database.execute(
@@ -103,14 +102,14 @@ class Budget:
         )
 
     def spent(self) -> list[Spent]:
-        """What every run in the database has spent, by stage."""
+        """Returns the spending of every run in the database, by stage."""
         rows = self._database.execute(
             "SELECT run, stage, calls, tokens, nano_usd / 1e9 FROM spending ORDER BY run, stage"
         )
         return [Spent(*row) for row in rows]
 
     def _may_fit(self, stage: str, bound: Usage) -> bool:
-        """Whether the call would fit if those of this process that are under way came to cost nothing."""
+        """Returns whether the call would fit if this process's calls in flight cost nothing."""
         spent = self._database.execute(_TOTALS, {"run": self._settings.run, "stage": stage}).fetchone()
         held = (
             *(self._held_usd.total(), self._held_tokens.total()),
@@ -124,7 +123,7 @@ class Budget:
         )
 
     def _caps(self, stage: str) -> dict[str, int | None]:
-        """Caps that hold for a stage, in the order of the totals; USD as nano-dollars."""
+        """Returns the caps that apply to a stage, in the order of the totals; USD as nano-dollars."""
         run, own = self._settings.cap, self._settings.stages.get(stage, Cap())
         return {
             "run_usd": _nano(run.usd),
@@ -134,7 +133,7 @@ class Budget:
         }
 
     def _hold(self, stage: str, reserved: Usage, sign: int) -> None:
-        self._under_way += sign
+        self._in_flight += sign
         self._held_usd[stage] += sign * reserved.nano_usd
         self._held_tokens[stage] += sign * reserved.tokens.total
 

@@ -1,4 +1,4 @@
-"""The response cache: every call that was ever made, with its raw reply."""
+"""The response cache: every call ever made, with its raw reply."""
 
 import logging
 from collections.abc import Iterator
@@ -10,12 +10,12 @@ import orjson
 from schemas.llm import PromptRef, Tokens, Usage
 from tasks.llm.database import Database
 from tasks.llm.exchange import FINAL, Call, Exchange
-from tasks.llm.key import Keyed, Miss, explain
+from tasks.llm.key import Miss, RequestKey, explain
 
 logger = logging.getLogger(__name__)
 
 COMPARED = 10_000
-"""Stored calls that a miss is compared with: those of the same prompt and model first, newest first."""
+"""Number of stored calls that a miss is compared with: those of the same prompt and model first, newest first."""
 
 _COLUMNS = "key, outcome, reason, raw, input_tokens, output_tokens, nano_usd, estimated"
 _OPEN = "calls.outcome NOT IN ('ok', 'refused')"
@@ -35,7 +35,7 @@ WHERE key = ? AND {_OPEN}
 
 
 class Stored(NamedTuple):
-    """A row of the cache: how the call ended, and what its key is made of."""
+    """A row of the cache: the exchange, and the parts that its key was made from."""
 
     exchange: Exchange
     parts: bytes
@@ -43,7 +43,7 @@ class Stored(NamedTuple):
 
 
 class CostRow(NamedTuple):
-    """What calls of one prompt and model have cost, whoever made them; failed calls apart."""
+    """Cost of all calls of one prompt, model and stage; failed calls are counted separately."""
 
     provider: str
     model: str
@@ -58,15 +58,15 @@ class CostRow(NamedTuple):
 class Cache:
     """Calls by request key, in a file that several processes may use at once.
 
-    Failed calls are stored too (a replay must fail where the run failed), but are not found: they are asked again, and
-    the first final reply of any process stands.
+    Failed calls are stored too, because a replay must fail where the run failed, but `find` does not return them: they
+    are sent again, and the first final reply of any process is kept.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def find(self, key: str) -> Exchange | None:
-        """The call with this key, if it ended in a reply that stands."""
+        """Returns the call with this key, or None if it has no final reply."""
         row = self._database.execute(f"SELECT {_COLUMNS} FROM calls WHERE key = ?", (key,)).fetchone()
         if row is None:
             return None
@@ -74,20 +74,20 @@ class Cache:
         return exchange if exchange.outcome in FINAL else None
 
     def keep(self, call: Call, exchange: Exchange) -> Exchange:
-        """Stores how a call ended, and returns what stands: another process may have been first."""
+        """Stores a finished call and returns the stored one, which another process may have written first."""
         about = (exchange.key, call.keyed.parts, call.provider, call.model, call.prompt, call.stage)
         values = (*about, *_result(exchange))
         if self._database.execute(_KEEP, values).rowcount:
             return exchange
-        logger.info("request %s: another process stored a reply first; its reply stands", exchange.key[:12])
+        logger.info("request %s: another process stored a reply first; its reply is kept", exchange.key[:12])
         return self.find(exchange.key) or exchange
 
     def finish(self, exchange: Exchange) -> None:
-        """Stores how a call ended that was kept before as not yet answered."""
+        """Stores the result of a call that was stored before as not yet answered."""
         self._database.execute(_FINISH, (*_result(exchange), exchange.key))
 
     def rows(self, keys: list[str] | None = None) -> Iterator[Stored]:
-        """Stored calls by ascending key, failed ones too; all, or those of `keys` that are stored."""
+        """Yields stored calls by ascending key, failed ones too; all, or those of `keys`."""
         wanted = None if keys is None else orjson.dumps(keys).decode()
         query = (
             f"SELECT {_COLUMNS}, parts, called_at FROM calls "
@@ -96,8 +96,8 @@ class Cache:
         for row in self._database.execute(query, (wanted,)):
             yield Stored(_exchange(row[:-2]), row[-2], row[-1])
 
-    def explain_miss(self, asked: Keyed) -> Miss:
-        """Why a call is not found: which part of its key differs from the nearest stored call."""
+    def explain_miss(self, asked: RequestKey) -> Miss:
+        """Explains why a call is not found: which part of its key differs from the nearest stored call."""
         row = self._database.execute("SELECT outcome, reason FROM calls WHERE key = ?", (asked.key,)).fetchone()
         if row is not None:
             state = "stored, and would be found" if row[0] in FINAL else f"stored, but {row[0]} ({row[1]}): asked again"
@@ -108,7 +108,7 @@ class Cache:
         return explain(asked, self._database.execute(query, (name, parts["model"], COMPARED)))
 
     def costs(self) -> list[CostRow]:
-        """What all stored calls have cost when they were made, by provider, model, prompt and stage."""
+        """Returns the cost of all stored calls at the time they were made, by provider, model, prompt and stage."""
         query = (
             "SELECT provider, model, prompt, stage, count(*), sum(outcome NOT IN ('ok', 'refused')), sum(input_tokens),"
             " sum(output_tokens), sum(nano_usd) FROM calls GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4"

@@ -1,8 +1,8 @@
 """The SQLite file behind the door: replies, spending, open batches.
 
-WAL mode lets several processes on one machine use the file at once; every statement is a transaction of its own, and a
-killed process leaves a sound file. The file must lie on a local disk: WAL needs shared memory, which network file
-systems do not give.
+WAL mode lets several processes on one machine use the file at once. Every statement is a transaction of its own, and a
+killed process leaves an intact file. The file must be on a local disk: WAL needs shared memory, which network file
+systems do not provide.
 """
 
 import sqlite3
@@ -14,7 +14,7 @@ from typing import Any
 from schemas.errors import StoreError
 
 VERSION = 1
-"""Raised when the tables change; an older program refuses a newer file."""
+"""Format of the tables; an older program refuses a newer file."""
 
 BUSY_S = 60.0
 """How long a statement waits for another process's write, in seconds."""
@@ -37,13 +37,13 @@ CREATE TABLE IF NOT EXISTS batched (
 
 
 class Database:
-    """The file, opened; made where it does not exist.
+    """Opens the file, and creates it if it does not exist.
 
     Args:
         path: The file; None for a database in memory.
 
     Raises:
-        StoreError: The folder or file cannot be used, is no database of this kind, or is of a newer version.
+        StoreError: The folder or file cannot be used, is not a database of this kind, or has a newer format.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -71,7 +71,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Generator[None]:
-        """Makes the statements of a block one transaction; an exception undoes them."""
+        """Runs the statements of a block as one transaction; an exception rolls it back."""
         self.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -81,7 +81,7 @@ class Database:
         self.execute("COMMIT")
 
     def execute(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> sqlite3.Cursor:
-        """Runs one statement, which is a transaction of its own outside a `transaction`.
+        """Runs one statement; outside `transaction` it is a transaction of its own.
 
         Raises:
             StoreError: The file cannot be read or written: damaged, disk full, locked for too long.
@@ -92,7 +92,9 @@ class Database:
             raise self._unusable(error) from error
 
     def _unusable(self, error: Exception) -> StoreError:
-        return StoreError(f"{self._name}: cannot be used as the cache of model calls ({error}); mend or name another")
+        return StoreError(
+            f"{self._name}: cannot be used as the cache of model calls ({error}); repair it or name another file"
+        )
 
     def close(self) -> None:
         """Closes the file."""

@@ -1,4 +1,4 @@
-"""The one door to language models: replay, then cache, budget, rate limit, provider."""
+"""The one way to a language model: a call passes replay or cache, then budget, rate limit and provider."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tasks.http.retry import RetryRules, wait_s
 from tasks.llm.budget import Budget
 from tasks.llm.cache import Cache
 from tasks.llm.database import Database
-from tasks.llm.exchange import Call, Exchange, Sent, ended
+from tasks.llm.exchange import Call, Exchange, SendResult, to_exchange
 from tasks.llm.key import Miss
 from tasks.llm.limiter import Limiter
-from tasks.llm.plan import Asked
+from tasks.llm.plan import PreparedRequest
 from tasks.llm.replay import Replay
 from tasks.llm.structured import read_answer, repair_request, without_reasoning
 from tasks.llm.wire import Completion, read_completion
@@ -32,16 +32,16 @@ logger = logging.getLogger(__name__)
 
 
 class Door:
-    """Asks a language model, remembers every reply, and keeps within caps and limits.
+    """Asks a language model, stores every reply, and keeps within budget and rate limit.
 
-    A call that fails is an outcome, never a zero and never an exception. What concerns all calls is raised as one line:
+    A call that fails is an outcome, never a zero and never an exception. Errors that would hit every call are raised:
     no key, a refused key, an unknown model or price, an endpoint that cannot be reached, a miss in replay mode.
 
     Use it in one event loop: `async with Door(settings, key) as door`. `tasks.llm.blocking` is for code without a loop.
 
     Args:
         settings: Endpoint, model, caps, limits, files.
-        api_key: The endpoint's key. Not needed where every reply is in the replay file or the cache.
+        api_key: The endpoint's key. Not needed if every reply is in the replay file or the cache.
 
     Raises:
         StoreError: The cache or replay file cannot be used.
@@ -57,7 +57,7 @@ class Door:
         self._provider: OpenAiProvider | None = None
         self._limiter = Limiter(settings.rate)
         self._slots = asyncio.Semaphore(settings.concurrency)
-        self._under_way: dict[str, asyncio.Future[Exchange | None]] = {}
+        self._in_flight: dict[str, asyncio.Future[Exchange | None]] = {}
 
     async def ask(self, request: Request[AnswerT]) -> Reply[AnswerT]:
         """Asks one question.
@@ -70,22 +70,22 @@ class Door:
             TransientError: The endpoint cannot be reached, after all tries.
             StoreError: The cache cannot be read or written.
         """
-        asked = Asked(self.settings, request)
+        asked = PreparedRequest(self.settings, request)
         first = await self._exchange(asked)
         reply, problem = _read(asked.request, first)
         if not problem:
             return reply
-        again = Asked(self.settings, repair_request(asked.request, reply.text, problem), told=True)
+        again = PreparedRequest(self.settings, repair_request(asked.request, reply.text, problem), form_included=True)
         second, problem = _read(again.request, await self._exchange(again))
         if problem:
             second = replace(second, outcome="failed", reason=f"no valid answer, also when asked again: {problem}")
         return replace(second, keys=reply.keys + second.keys, usage=_sum(reply.usage, second.usage))
 
     async def ask_all(self, requests: Iterable[Request[AnswerT]]) -> list[Reply[AnswerT]]:
-        """Asks many questions, a bounded number at once; replies in the order of the requests.
+        """Asks many questions concurrently and returns the replies in the order of the requests.
 
         Raises:
-            ArenaError: As `ask`; the first one ends the rest.
+            ArenaError: As `ask`; the first error cancels the other calls.
         """
         waiting = iter(enumerate(requests))
         replies: dict[int, Reply[AnswerT]] = {}
@@ -103,15 +103,15 @@ class Door:
         return [replies[place] for place in range(len(replies))]
 
     def explain_miss(self, request: Request[Any]) -> Miss:
-        """Why the replay file, or else the cache, has no reply for a request: which part of the key differs."""
-        asked = Asked(self.settings, request).keyed
+        """Explains why the replay file or the cache has no reply for a request: which part of the key differs."""
+        asked = PreparedRequest(self.settings, request).keyed
         return self.replay.explain_miss(asked) if self.replay else self.cache.explain_miss(asked)
 
     def estimate(self, requests: Iterable[Request[Any]]) -> Estimate:
-        """What requests would cost, without sending any. What is in the cache, or replayed, is free."""
+        """Estimates what requests would cost, without sending any. Cached and replayed calls are free."""
         calls, cached, tokens, nano_usd, bound = 0, 0, Tokens(), 0, 0
         for request in requests:
-            asked = Asked(self.settings, request)
+            asked = PreparedRequest(self.settings, request)
             calls += 1
             if self.replay or self.cache.find(asked.keyed.key):
                 cached += 1
@@ -122,29 +122,29 @@ class Door:
             bound += call.bound.nano_usd
         return Estimate(calls, cached, tokens, nano_usd / 1e9, bound / 1e9)
 
-    async def _exchange(self, asked: Asked) -> Exchange:
-        """One call through all layers; the same call asked twice at once is made once."""
+    async def _exchange(self, asked: PreparedRequest) -> Exchange:
+        """Makes one call through all layers; identical calls made at the same time share one request."""
         if self.replay:
             return self.replay.find(asked.keyed)
         key = asked.keyed.key
         while True:
             if found := self.cache.find(key):
                 return found
-            if (made := self._under_way.get(key)) is None:
+            if (made := self._in_flight.get(key)) is None:
                 break
             if exchange := await asyncio.shield(made):
                 return replace(exchange, source="cache")
-        self._under_way[key] = made = asyncio.get_running_loop().create_future()
+        self._in_flight[key] = made = asyncio.get_running_loop().create_future()
         exchange = None
         try:
             exchange = await self._call(asked.call())
             return exchange
         finally:
-            del self._under_way[key]
-            made.set_result(exchange)  # None where whoever asked first gave up: another one asks
+            del self._in_flight[key]
+            made.set_result(exchange)  # None if the first caller gave up: the next one sends the request
 
     async def _call(self, call: Call) -> Exchange:
-        """Tries until there is a reply or trying again is no use, and keeps what came of it."""
+        """Sends the call until it succeeds or a retry cannot help, and stores the result."""
         settings = self.settings.retry
         tries = 0
         while True:
@@ -165,23 +165,23 @@ class Door:
             )
         return self.cache.keep(call, exchange)
 
-    async def _try(self, call: Call) -> tuple[Exchange, Sent]:
-        """One try within budget and rate limit. A try that may have been charged counts at its upper bound."""
+    async def _try(self, call: Call) -> tuple[Exchange, SendResult]:
+        """Sends the call once within budget and rate limit; a call that may be billed counts at its maximum cost."""
         key = call.keyed.key
         if not await self.budget.reserve(call.stage, call.bound):
             caps = (
                 f"the cap of run {self.settings.budget.run!r} or of stage {call.stage!r} leaves less than the call may"
             )
             reason = f"{caps} cost: {call.bound.usd:.6f} USD, {call.bound.tokens.total} tokens"
-            return Exchange(key, "over_budget", "budget", reason), Sent()
+            return Exchange(key, "over_budget", "budget", reason), SendResult()
         expected, used = call.likely.tokens.total, NO_USAGE
         try:
             async with self._slots:
                 provider = self._open()
                 await self._limiter.acquire(expected)
-                used = call.bound  # from here on the endpoint may charge, whatever becomes of the call
+                used = call.bound  # from here on the endpoint may bill the call, whether it succeeds or not
                 sent = await provider.send(call.body)
-            exchange = ended(key, sent, call.bound, call.price)
+            exchange = to_exchange(key, sent, call.bound, call.price)
             used = exchange.usage
             self._limiter.settle(expected, used.tokens.total)
         finally:
@@ -190,13 +190,13 @@ class Door:
 
     def _open(self) -> OpenAiProvider:
         if self._provider is None:
-            from tasks.llm.provider import OpenAiProvider  # replay and cache must do without the openai package
+            from tasks.llm.provider import OpenAiProvider  # replay and cache must work without the openai package
 
             self._provider = OpenAiProvider(self.settings, self._api_key)
         return self._provider
 
     async def close(self) -> None:
-        """Closes connections and files. Calls that are under way belong to those who asked, and are theirs to end."""
+        """Closes connections and files. Callers must have ended their own calls before."""
         if self._provider:
             await self._provider.close()
         if self.replay:
@@ -223,7 +223,7 @@ def _sum(a: Usage, b: Usage) -> Usage:
 
 
 def _read(request: Request[AnswerT], exchange: Exchange) -> tuple[Reply[AnswerT], str]:
-    """The reply that an exchange makes, and what is wrong with the form of its answer (empty: nothing)."""
+    """Returns the reply of an exchange, and the problem with the form of its answer (empty if there is none)."""
     completion = read_completion(exchange.raw) if exchange.raw else Completion()
     reply: Reply[AnswerT] = Reply(
         outcome=exchange.outcome,

@@ -1,24 +1,24 @@
-"""One call to a model as the layers of the door hand it on: what is asked, what became of a try, how it ended."""
+"""The records that the layers of the door pass on: a call, the result of one attempt, and the finished exchange."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from schemas.errors import ArenaError
 from schemas.llm import NO_USAGE, CallOutcome, Price, ReplySource, Usage
-from tasks.llm.key import Keyed
+from tasks.llm.key import RequestKey
 from tasks.llm.wire import read_completion
 
 FINAL: frozenset[CallOutcome] = frozenset({"ok", "refused"})
-"""Outcomes that stand: asking again would ask the same thing of the same model. The others are asked again."""
+"""Outcomes that are reused from the cache; calls with any other outcome are sent again."""
 
 
 class Call(NamedTuple):
-    """A call that may be made.
+    """A call that is ready to be sent.
 
-    `bound` is what it can use at most, `likely` what it is expected to use.
+    `bound` is the most it can use, `likely` what it is expected to use.
     """
 
-    keyed: Keyed
+    keyed: RequestKey
     provider: str
     model: str
     prompt: str
@@ -31,7 +31,7 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A call that has ended, as it is stored."""
+    """A finished call as it is stored."""
 
     key: str
     outcome: CallOutcome
@@ -42,17 +42,17 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
-    """What became of one try.
+class SendResult:
+    """The result of one attempt to send a call.
 
     Attributes:
-        body: The reply's JSON body; empty when there was none to use.
-        trouble: Why the try failed; empty when it did not.
-        retry: Whether trying again may help.
+        body: The reply's JSON body; empty if there was no usable one.
+        trouble: Why the attempt failed; empty if it succeeded.
+        retry: Whether another attempt may succeed.
         refused: The provider declined to answer this request.
-        charged: The endpoint may have done the work although nothing came of it.
-        retry_after_s: How long the endpoint asked to wait, in seconds.
-        error: Set where the trouble is not this call's alone (key, model, address): raised when tries are used up.
+        charged: The endpoint may bill the attempt although it failed.
+        retry_after_s: Seconds that the endpoint asked to wait.
+        error: Set if every call would fail alike (key, model, address); raised after the last attempt.
     """
 
     body: bytes = field(default=b"", repr=False)
@@ -64,8 +64,8 @@ class Sent:
     error: ArenaError | None = None
 
 
-def ended(key: str, sent: Sent, bound: Usage, price: Price) -> Exchange:
-    """How a try ended, with what it used: as reported, else at most `bound`."""
+def to_exchange(key: str, sent: SendResult, bound: Usage, price: Price) -> Exchange:
+    """Returns the exchange of an attempt, with its usage as reported, or else the upper bound."""
     unknown = bound._replace(estimated=True)
     if sent.trouble:
         outcome = "refused" if sent.refused else "failed"

@@ -1,15 +1,14 @@
-"""The response cache as a Parquet file."""
+"""Exports the response cache to a Parquet file."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pyarrow as pa
 
 from schemas.llm import PromptRef
-from schemas.tables.llm_calls import LLM_CALLS
+from schemas.tables.llm_calls import LLM_CALLS, LlmCallRow
 from tasks.llm.cache import Cache, Stored
 from tasks.store.parquet import write_table
 
@@ -21,8 +20,8 @@ def export_calls(cache: Cache, path: Path, keys: Iterable[str] | None = None) ->
     """Writes calls to a Parquet file (table `llm_calls`) and returns their number.
 
     Args:
-        cache: Where the calls are.
-        path: File to make.
+        cache: The calls.
+        path: File to create.
         keys: Which calls; None: all.
     """
     rows = cache.rows(None if keys is None else sorted(set(keys)))
@@ -31,24 +30,24 @@ def export_calls(cache: Cache, path: Path, keys: Iterable[str] | None = None) ->
 
 def _batches(rows: Iterator[Stored]) -> Iterator[pa.Table]:
     while chunk := list(islice(rows, BATCH)):
-        yield pa.Table.from_pylist([_row(stored) for stored in chunk], schema=LLM_CALLS.arrow)
+        yield LLM_CALLS.of(map(_row, chunk))
 
 
-def _row(stored: Stored) -> dict[str, Any]:
+def _row(stored: Stored) -> LlmCallRow:
     exchange, parts = stored.exchange, orjson.loads(stored.parts)
-    return {
-        "key": exchange.key,
-        "request": stored.parts.decode(),
-        "provider": parts["provider"],
-        "model": parts["model"],
-        "prompt": PromptRef(**parts["prompt"]).name if parts["prompt"] else None,
-        "attempt": parts["attempt"],
-        "outcome": exchange.outcome,
-        "reason": exchange.reason or None,
-        "raw": exchange.raw.decode("utf-8", "replace") or None,
-        "input_tokens": exchange.usage.tokens.input,
-        "output_tokens": exchange.usage.tokens.output,
-        "cost_usd": exchange.usage.usd,
-        "estimated": exchange.usage.estimated,
-        "called_at": stored.called_at,
-    }
+    return LlmCallRow(
+        key=exchange.key,
+        request=stored.parts.decode(),
+        provider=parts["provider"],
+        model=parts["model"],
+        prompt=PromptRef(**parts["prompt"]).name if parts["prompt"] else None,
+        attempt=parts["attempt"],
+        outcome=exchange.outcome,
+        reason=exchange.reason or None,
+        raw=exchange.raw.decode("utf-8", "replace") or None,
+        input_tokens=exchange.usage.tokens.input,
+        output_tokens=exchange.usage.tokens.output,
+        cost_usd=exchange.usage.usd,
+        estimated=exchange.usage.estimated,
+        called_at=stored.called_at,
+    )

@@ -1,10 +1,10 @@
-"""Pictures for messages, checked before they are sent."""
+"""Checks pictures before they are put into messages."""
 
 from schemas.errors import BadInput
 from schemas.llm import Image, ImageType
 
 MAX_BYTES = 10 * 2**20
-"""Largest picture that is sent; endpoints refuse larger ones, and a request is held in memory."""
+"""Largest picture that is sent, in bytes; endpoints refuse larger ones, and a request is held in memory."""
 
 _SIGNATURES: tuple[tuple[bytes, int, ImageType], ...] = (
     (b"\x89PNG\r\n\x1a\n", 0, "image/png"),
@@ -16,18 +16,18 @@ _SIGNATURES: tuple[tuple[bytes, int, ImageType], ...] = (
 
 
 def read_image(data: bytes, name: str) -> Image:
-    """A picture ready to stand in a message; its type is read from its first bytes, never from a file name.
+    """Returns a picture for a message; its type is read from its first bytes, never from a file name.
 
     Args:
-        data: The picture's file.
+        data: Content of the picture's file.
         name: What to call it in an error.
 
     Raises:
-        BadInput: It is empty, too large, or no PNG, JPEG, GIF or WebP.
+        BadInput: It is empty, too large, or not a PNG, JPEG, GIF or WebP file.
     """
     if not 0 < len(data) <= MAX_BYTES:
         raise BadInput(f"picture {name}: {len(data)} bytes, expected 1 to {MAX_BYTES}; scale it down")
     for signature, place, media_type in _SIGNATURES:
         if data.startswith(signature, place):
             return Image(media_type=media_type, data=data)
-    raise BadInput(f"picture {name}: no PNG, JPEG, GIF or WebP (it begins with {data[:8]!r}); convert it")
+    raise BadInput(f"picture {name}: not a PNG, JPEG, GIF or WebP file (it begins with {data[:8]!r}); convert it")

@@ -1,4 +1,4 @@
-"""The request key: what makes two calls the same call, and which part differs when they are not."""
+"""The request key: what makes two calls identical, and which part differs if they are not."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -10,13 +10,13 @@ from schemas.errors import BadInput
 from schemas.llm import Image, Message, Request
 
 PARTS = ("provider", "model", "messages", "parameters", "schema", "prompt", "attempt", "tools")
-"""Everything that a key depends on. A picture counts by its digest; who pays (`stage`) does not count."""
+"""Everything that a key depends on. A picture enters by its digest; the stage that pays does not enter."""
 
 EXCERPT = 60
 """Characters shown of each side of a difference."""
 
 
-class Keyed(NamedTuple):
+class RequestKey(NamedTuple):
     """A call's key, and the canonical JSON that it is the sha256 of."""
 
     key: str
@@ -24,7 +24,7 @@ class Keyed(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """One part in which a stored call is not the one asked for; texts cut to where they part."""
+    """One part in which a stored call differs from the requested one; texts start near the first difference."""
 
     part: str
     stored: str
@@ -32,10 +32,10 @@ class Difference(NamedTuple):
 
 
 class Miss(NamedTuple):
-    """Why a call is not in a store.
+    """Why a call was not found.
 
-    `nearest` is the stored call that shares most parts (None: the store is empty), `differences` the parts that it
-    does not share; none when the call itself is stored, with `note` on its state.
+    `nearest` is the stored call that shares the most parts (None: nothing is stored) and `differences` are the parts
+    that it does not share. If the call itself is stored, `note` describes its state.
     """
 
     key: str
@@ -44,17 +44,17 @@ class Miss(NamedTuple):
     note: str = ""
 
     def __str__(self) -> str:
-        """One line for an error message."""
+        """Returns one line for an error message."""
         if self.note:
             return f"request {self.key[:12]}: {self.note}"
         if self.nearest is None:
-            return f"request {self.key[:12]}: nothing is stored at all"
+            return f"request {self.key[:12]}: nothing is stored yet"
         told = "; ".join(f"{d.part}: stored {d.stored!r}, asked {d.asked!r}" for d in self.differences)
         return f"request {self.key[:12]} differs from its nearest, {self.nearest[:12]}, in {told}"
 
 
-def request_key(provider: str, model: str, request: Request[Any], schema: Mapping[str, Any] | None) -> Keyed:
-    """Key of a request.
+def request_key(provider: str, model: str, request: Request[Any], schema: Mapping[str, Any] | None) -> RequestKey:
+    """Returns the key of a request.
 
     Args:
         provider: Name of the endpoint.
@@ -74,7 +74,7 @@ def request_key(provider: str, model: str, request: Request[Any], schema: Mappin
         "prompt": request.prompt and request.prompt._asdict(),
         "attempt": request.attempt,
     }
-    if request.tools:  # a request without tools keeps the key that it had before there were any
+    if request.tools:  # a request without tools keeps the key that it had before tools were added
         parts["tools"] = [tool.model_dump() for tool in request.tools]
     try:
         canonical = orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)
@@ -82,7 +82,7 @@ def request_key(provider: str, model: str, request: Request[Any], schema: Mappin
         raise BadInput(
             f"a message of stage {request.stage!r} cannot be sent ({error}); clean its text before"
         ) from error
-    return Keyed(hashlib.sha256(canonical).hexdigest(), canonical)
+    return RequestKey(hashlib.sha256(canonical).hexdigest(), canonical)
 
 
 def _canonical(message: Message) -> dict[str, Any]:
@@ -100,8 +100,8 @@ def _canonical(message: Message) -> dict[str, Any]:
     return {"role": message.role, "content": pieces, **calls}
 
 
-def explain(asked: Keyed, stored: Iterable[tuple[str, bytes]]) -> Miss:
-    """Finds the stored call that is nearest to the one asked for, and says where they part.
+def explain(asked: RequestKey, stored: Iterable[tuple[str, bytes]]) -> Miss:
+    """Finds the stored call that is nearest to the requested one and lists the differences.
 
     Args:
         asked: The call that was not found.
@@ -127,7 +127,7 @@ def _texts(parts: bytes) -> dict[str, str]:
 
 
 def _common(a: str, b: str) -> int:
-    """Length of the common beginning, by halving: texts may be long and many."""
+    """Returns the length of the common prefix, by bisection because texts may be long and many."""
     low, high = 0, min(len(a), len(b))
     while low < high:
         middle = (low + high + 1) // 2

@@ -1,4 +1,4 @@
-"""The rate limit that one process keeps by itself: requests and tokens a minute."""
+"""The rate limit of one process: requests and tokens per minute."""
 
 import asyncio
 import time
@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable
 from schemas.llm import RateSettings
 
 BURST_S = 1.0
-"""What a bucket holds when full, in seconds of its rate: a pause does not buy a rush."""
+"""Capacity of a bucket in seconds of its rate, so that a pause does not allow a burst."""
 
 
 class Bucket:
-    """A token bucket, kept as the moment from which the next caller may go.
+    """A token bucket, stored as the time at which the next caller may proceed.
 
     Args:
         per_minute: Rate at which it refills.
@@ -22,23 +22,23 @@ class Bucket:
         self._ready = float("-inf")
 
     def take(self, amount: float, now: float) -> float:
-        """Takes `amount` and returns how long to wait for it, in seconds. More than the bucket holds is a debt."""
+        """Takes `amount` and returns the seconds to wait for it; taking more than there is delays later callers."""
         start = max(self._ready, now - BURST_S)
         self._ready = start + amount * self._seconds_each
         return max(0.0, start - now)
 
     def give_back(self, amount: float) -> None:
-        """Returns what was taken and not used (or takes what was used beyond it, when negative)."""
+        """Returns an unused amount to the bucket; a negative amount takes more."""
         self._ready -= amount * self._seconds_each
 
 
 class Limiter:
-    """Lets calls through in the order in which they come, no faster than the settings say.
+    """Admits calls in order of arrival, no faster than the settings allow.
 
     Args:
         settings: The limits.
-        clock: Seconds, never going back.
-        sleep: Waits that many seconds.
+        clock: Returns monotonic seconds.
+        sleep: Waits the given number of seconds.
     """
 
     def __init__(
@@ -52,13 +52,13 @@ class Limiter:
         self._clock, self._sleep = clock, sleep
 
     async def acquire(self, tokens: int) -> None:
-        """Waits until one request of so many tokens may go."""
+        """Waits until one request of `tokens` tokens may be sent."""
         now = self._clock()
         waits = [bucket.take(amount, now) for bucket, amount in ((self._requests, 1), (self._tokens, tokens)) if bucket]
         if waits and (wait := max(waits)):
             await self._sleep(wait)
 
     def settle(self, expected: int, used: int) -> None:
-        """Corrects the tokens taken for a call, once it is known what it used."""
+        """Corrects the tokens taken for a call once its usage is known."""
         if self._tokens:
             self._tokens.give_back(expected - used)

@@ -1,47 +1,47 @@
-"""From a request to the call that may be made for it: key, body, and what it can use."""
+"""Prepares a request for sending: its key, its JSON body, and an upper bound of its cost."""
 
 from typing import Any
 
 from schemas.llm import Image, LlmSettings, Request, Tokens, Usage
 from tasks.llm.exchange import Call
-from tasks.llm.key import Keyed, request_key
+from tasks.llm.key import RequestKey, request_key
 from tasks.llm.prices import price_of
 from tasks.llm.structured import answer_schema, response_format, with_form
 from tasks.llm.wire import request_body
 
 BYTES_PER_TOKEN = 4
-"""Expected bytes of a token of English text; a token is never less than one byte."""
+"""Bytes of an average token of English text; no token is shorter than one byte."""
 
 
-class Asked:
-    """A request as this endpoint is asked it: with its form told, its key, and on demand the call.
+class PreparedRequest:
+    """A request as it is sent to this endpoint: answer form included, key computed, call made on demand.
 
     Args:
         settings: The endpoint.
         request: The question; after a repair, the conversation with the repair turn.
-        told: Whether the form is part of the messages already.
+        form_included: Whether the messages already describe the form of the answer.
 
     Raises:
         BadInput: A text cannot be sent.
     """
 
-    def __init__(self, settings: LlmSettings, request: Request[Any], *, told: bool = False) -> None:
+    def __init__(self, settings: LlmSettings, request: Request[Any], *, form_included: bool = False) -> None:
         self._settings = settings
         self.schema: dict[str, Any] | None = None
         if request.answer is not None:
             self.schema = schema = answer_schema(request.answer, settings.structured)
-            request = request if told else with_form(request, schema)
+            request = request if form_included else with_form(request, schema)
         self.request = request
-        self.keyed: Keyed = request_key(settings.provider_name, settings.model, request, self.schema)
+        self.keyed: RequestKey = request_key(settings.provider_name, settings.model, request, self.schema)
 
     def call(self) -> Call:
-        """The call, with an upper bound of what it can use.
+        """Returns the call, with an upper bound of its usage.
 
-        The bound takes the canonical request's bytes as tokens (its field names make up for what chat templates add),
-        the price table's bound for each picture, and an answer of full length.
+        The bound counts each byte of the canonical request as a token (its field names make up for what chat templates
+        add), the price table's bound for each picture, and an answer of maximum length.
 
         Raises:
-            BadInput: No price is known for the model.
+            BadInput: The price of the model is unknown.
         """
         request, settings = self.request, self._settings
         model = request.model or settings.model

@@ -1,4 +1,4 @@
-"""What models cost: the dated table beside this file, and the settings that go before it."""
+"""Prices of models: the settings, and the dated table beside this file."""
 
 from functools import cache
 from pathlib import Path
@@ -12,7 +12,7 @@ FILE = Path(__file__).with_name("prices.json")
 
 
 class PriceTable(BaseModel):
-    """The price table: when and from where it was taken, and the prices by the endpoints' model names."""
+    """The price table: its date, its source, and prices by the endpoints' model names."""
 
     as_of: str
     source: str
@@ -21,15 +21,15 @@ class PriceTable(BaseModel):
 
 @cache
 def price_table() -> PriceTable:
-    """The table that comes with the project."""
+    """Returns the table that comes with the project."""
     return PriceTable.model_validate_json(FILE.read_bytes())
 
 
 def price_of(settings: LlmSettings, model: str) -> Price:
-    """Price of a model: from the settings, else from the table.
+    """Returns the price of a model, from the settings or else from the table.
 
     Raises:
-        BadInput: Neither names the model. Names are not guessed at: versions of one model differ in price.
+        BadInput: Neither has the model. Similar names are not accepted, because versions of a model differ in price.
     """
     price = settings.prices.get(model) or price_table().models.get(model)
     if price is None:

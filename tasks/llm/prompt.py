@@ -1,9 +1,9 @@
-"""Prompt files: text with an id and a version, filled so that foreign text stays recognisable as foreign.
+"""Prompt files: versioned templates that mark foreign text as foreign when they are filled.
 
-A prompt file opens with front matter (`id`, `version`) between two lines `---`; then sections, each under a line
+A prompt file starts with front matter (`id`, `version`) between two lines `---`. Sections follow, each under a line
 `## system`, `## user` or `## assistant`, in the order of the conversation. Sections are Jinja templates. A plain `str`
-that is filled in counts as foreign (a title, an abstract, a model's words) and is delimited; `Trusted` text is not.
-`{{ foreign_notice }}` puts the words that tell a model what the marks mean.
+value counts as foreign (a title, an abstract, a model's reply) and is delimited; `Trusted` text is not.
+`{{ foreign_notice }}` inserts the sentence that tells a model what the delimiters mean.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ Role = Literal["system", "user", "assistant"]
 
 
 class Trusted(str):
-    """Text of our own, filled in as it stands: words of the project, names of choices, numbers in words."""
+    """Text of our own that is inserted without delimiters: fixed words, names of choices, numbers in words."""
 
     __slots__ = ()
 
@@ -55,14 +55,14 @@ class Prompt(NamedTuple):
     variables: frozenset[str]
 
     def render(self, values: Mapping[str, Any], images: Sequence[Image] = ()) -> tuple[Message, ...]:
-        """The conversation with `values` filled in.
+        """Returns the conversation with `values` filled in.
 
         Args:
-            values: One value a variable of the prompt: text, numbers, None, or lists and mappings of these.
+            values: A value for each variable of the prompt: text, numbers, None, or lists and mappings of these.
             images: Pictures that follow the text of the last section.
 
         Raises:
-            BadInput: A variable has no value, or a value no variable.
+            BadInput: A variable has no value, or a value has no variable.
         """
         if set(values) != set(self.variables):
             raise BadInput(
@@ -83,7 +83,7 @@ def load_prompt(prompt: str | Prompt, folder: Path = FOLDER) -> Prompt:
     """Returns the prompt in `<folder>/<prompt>.md`; a prompt that was read already is returned as it is.
 
     Raises:
-        BadInput: There is no such prompt, or it is not of the form described above.
+        BadInput: There is no such prompt, or it does not have the form described above.
     """
     if isinstance(prompt, Prompt):
         return prompt
@@ -127,10 +127,10 @@ def read_prompt(text: str, where: str = "prompt") -> Prompt:
 
 
 def delimit(name: str, text: str) -> str:
-    """`text` between two marks that it does not contain, whatever it says.
+    """Returns `text` between two delimiters that it cannot contain.
 
-    The mark is taken from the text's own hash, so equal requests stay equal and no text can hold its own mark. Marks by
-    which model servers tell roles apart (`<|...|>`, `<start_of_turn>`, `<think>`, ...) lose their form by one blank.
+    The delimiter is a hash of the text, so equal requests stay equal and no text can contain its own delimiter. Control
+    tokens by which model servers separate roles (`<|...|>`, `<start_of_turn>`, `<think>`, ...) are broken by a blank.
     """
     clean = _ROLE_MARKS.sub("< ", text.encode("utf-8", "replace").decode())
     turn = 0

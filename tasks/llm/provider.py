@@ -1,7 +1,7 @@
-"""The last layer of the door: one HTTP call to an OpenAI-compatible endpoint, and what became of it.
+"""The last layer of the door: sends one HTTP request to an OpenAI-compatible endpoint.
 
-The `openai` package makes the call; its own retries are off, and its HTTP client is ours, so that no reply, not even an
-error's, can fill the memory.
+The `openai` package makes the call. Its retries are off, and its HTTP client is ours, so that no reply (not even an
+error) can fill the memory.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from schemas.errors import BadInput, MissingDependency, TransientError
 from schemas.llm import LlmSettings
 from tasks.http.retry import is_busy, retry_after_s
-from tasks.llm.exchange import Sent
+from tasks.llm.exchange import SendResult
 
 try:
     import httpx2
@@ -22,15 +22,15 @@ except ImportError as error:  # pragma: no cover - the extra is installed where 
     raise MissingDependency("language models need the openai package: pip install 'research-arena[llm]'") from error
 
 SECRET_LENGTH = 12
-"""A key of fewer characters is no secret (local servers take any word) and is not cut out of replies."""
+"""A shorter key is not a secret (local servers accept any word) and is not redacted from replies."""
 
 _TOO_LONG = "arena_too_long"
 
 
 class BoundedClient(httpx2.AsyncClient):
-    """An HTTP client that stops reading a body at a limit; what is cut off is marked so.
+    """An HTTP client that stops reading a body at a limit and marks the response as truncated.
 
-    Bodies are asked for and read uncompressed: a few compressed bytes could unpack to any size.
+    It asks for uncompressed bodies, because a few compressed bytes could unpack to any size.
 
     Args:
         limit: Longest body, in bytes.
@@ -42,7 +42,7 @@ class BoundedClient(httpx2.AsyncClient):
         self._limit = limit
 
     async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
-        """Sends a request; the body of the response is read already unless a good one is asked for as a stream."""
+        """Sends a request and reads the response body, unless a successful response is requested as a stream."""
         response = await super().send(request, stream=True, **options)
         if stream and response.is_success:
             return response
@@ -68,24 +68,24 @@ _BODY_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encod
 
 
 class OpenAiProvider:
-    """Any endpoint that speaks OpenAI's chat completions.
+    """An endpoint that speaks OpenAI's chat-completions protocol.
 
     Args:
         settings: Address and limits.
-        api_key: The endpoint's key; any word where it needs none.
+        api_key: The endpoint's key; any word if it needs none.
 
     Raises:
-        BadInput: There is no key, or it cannot be one.
+        BadInput: There is no key, or it contains blanks or control characters.
     """
 
     def __init__(self, settings: LlmSettings, api_key: SecretStr | None) -> None:
         self._key = api_key.get_secret_value().strip() if api_key else ""
         if not self._key:
             raise BadInput(
-                f"no API key for {settings.base_url}; set ARENA_LLM_API_KEY, to any word where the endpoint needs none"
+                f"no API key for {settings.base_url}; set ARENA_LLM_API_KEY, to any word if the endpoint needs none"
             )
         if not self._key.isascii() or not self._key.isprintable() or " " in self._key:
-            raise BadInput(f"the API key for {settings.base_url} holds blanks or control characters; copy it again")
+            raise BadInput(f"the API key for {settings.base_url} contains blanks or control characters; copy it again")
         self._settings = settings
         self.client = openai.AsyncOpenAI(
             api_key=self._key,
@@ -98,8 +98,8 @@ class OpenAiProvider:
             ),
         )
 
-    async def send(self, body: bytes) -> Sent:
-        """Makes one try; every failure of the endpoint or the network is told, none is raised."""
+    async def send(self, body: bytes) -> SendResult:
+        """Makes one attempt; failures of the endpoint or the network are returned, not raised."""
         try:
             async with asyncio.timeout(self._settings.retry.timeout_s):
                 response = await self.client.post(
@@ -109,19 +109,19 @@ class OpenAiProvider:
                     options={"headers": {"Content-Type": "application/json"}},
                 )
         except TimeoutError:
-            return self._late()
+            return self._timed_out()
         except (openai.APIStatusError, openai.APIConnectionError) as error:
             return self.trouble(error)
         if response.extensions[_TOO_LONG]:
             limit = self._settings.max_reply_bytes
-            return Sent(trouble=f"the reply is longer than {limit} bytes (max_reply_bytes)", charged=True)
+            return SendResult(trouble=f"the reply is longer than {limit} bytes (max_reply_bytes)", charged=True)
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if not kind.endswith("json"):
-            return Sent(trouble=f"the reply is {kind or 'of no type'}, expected application/json", charged=True)
-        return Sent(self.without_key(response.content))
+            return SendResult(trouble=f"the reply is {kind or 'of no type'}, expected application/json", charged=True)
+        return SendResult(self.without_key(response.content))
 
-    def trouble(self, error: openai.APIStatusError | openai.APIConnectionError | httpx2.RequestError) -> Sent:
-        """What a failed HTTP call means, with the API key cut out of what the endpoint said."""
+    def trouble(self, error: openai.APIStatusError | openai.APIConnectionError | httpx2.RequestError) -> SendResult:
+        """Classifies a failed HTTP call; the API key is redacted from the endpoint's message."""
         if isinstance(error, openai.APIStatusError):
             return self._status(error.response)
         cause = error if isinstance(error, httpx2.RequestError) else error.__cause__
@@ -130,22 +130,24 @@ class OpenAiProvider:
             address = (
                 f"cannot reach {self._settings.base_url} ({told}); is it right, and is the server up? Set base_url"
             )
-            return Sent(trouble=address, retry=True, error=TransientError(address))
+            return SendResult(trouble=address, retry=True, error=TransientError(address))
         if isinstance(cause, httpx2.TimeoutException):
-            return self._late()
-        return Sent(trouble=f"the connection broke off ({told})", retry=True, charged=True)
+            return self._timed_out()
+        return SendResult(trouble=f"the connection broke off ({told})", retry=True, charged=True)
 
-    def _late(self) -> Sent:
-        return Sent(trouble=f"no reply in {self._settings.retry.timeout_s:g} s", retry=True, charged=True)
+    def _timed_out(self) -> SendResult:
+        return SendResult(trouble=f"no reply in {self._settings.retry.timeout_s:g} s", retry=True, charged=True)
 
-    def _status(self, response: httpx2.Response) -> Sent:
-        code, said = error_said(self.without_key(response.content))
+    def _status(self, response: httpx2.Response) -> SendResult:
+        code, said = error_message(self.without_key(response.content))
         status, where = response.status_code, self._settings.base_url
         trouble = f"HTTP {status}: {said}" if said else f"HTTP {status}"
         if status in (401, 403):
-            return Sent(trouble=trouble, error=BadInput(f"{where} refused the API key ({trouble}); set a valid key"))
+            return SendResult(
+                trouble=trouble, error=BadInput(f"{where} refused the API key ({trouble}); set a valid key")
+            )
         if status == 404:
-            return Sent(
+            return SendResult(
                 trouble=trouble,
                 error=BadInput(
                     f"{where} does not know this model or address ({trouble}); set model to one that it serves, and "
@@ -153,23 +155,27 @@ class OpenAiProvider:
                 ),
             )
         if status == 402 or code == "insufficient_quota":
-            return Sent(trouble=trouble, error=BadInput(f"{where}: the account has no credit left ({trouble}); top up"))
+            return SendResult(
+                trouble=trouble, error=BadInput(f"{where}: the account has no credit left ({trouble}); top up")
+            )
         if code in ("content_filter", "content_policy_violation"):
-            return Sent(trouble=trouble, refused=True)
+            return SendResult(trouble=trouble, refused=True)
         again = is_busy(status)
-        return Sent(trouble=trouble, retry=again, retry_after_s=retry_after_s(response.headers) if again else None)
+        return SendResult(
+            trouble=trouble, retry=again, retry_after_s=retry_after_s(response.headers) if again else None
+        )
 
     def without_key(self, text: bytes) -> bytes:
-        """What an endpoint said, without the API key, should it repeat it."""
+        """Redacts the API key from text that came from the endpoint."""
         return text.replace(self._key.encode(), b"[API key]") if len(self._key) >= SECRET_LENGTH else text
 
     async def close(self) -> None:
-        """Closes connections."""
+        """Closes the connections."""
         await self.client.close()
 
 
-def error_said(body: bytes) -> tuple[str, str]:
-    """Code and message of an error's body, in one line; endpoints differ in where they put them."""
+def error_message(body: bytes) -> tuple[str, str]:
+    """Returns code and message of an error body, in one line; endpoints put them in different places."""
     try:
         told = orjson.loads(body)
     except orjson.JSONDecodeError:

@@ -1,7 +1,7 @@
-"""Sealed replay files: the calls of an edition, from which it can be rebuilt with no model and no network.
+"""Sealed replay files: the calls of an edition, from which it can be rebuilt without a model or a network.
 
-A file is lines of JSON: a header, one line a call by ascending key, and a last line with the number of calls and the
-sha256 of everything before it. No time stamp enters, so equal calls are equal bytes.
+A file consists of JSON lines: a header, one line for each call by ascending key, and a last line with the number of
+calls and the sha256 of everything before it. There are no time stamps, so equal calls give equal bytes.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from schemas.errors import BadInput, StoreError
 from schemas.llm import Tokens, Usage
 from tasks.llm.cache import Cache, Stored
 from tasks.llm.exchange import Exchange
-from tasks.llm.key import Keyed, Miss, explain
+from tasks.llm.key import Miss, RequestKey, explain
 
 HEADER = {"format": "arena-llm-replay", "version": 1}
 
@@ -25,8 +25,8 @@ def write_replay(cache: Cache, path: Path, keys: Iterable[str] | None = None) ->
     """Writes calls of a cache to a sealed file and returns their number.
 
     Args:
-        cache: Where the calls are.
-        path: File to make; replaced in one step.
+        cache: The calls.
+        path: File to create or replace, in one step.
         keys: Keys of the calls to seal (`Reply.keys` of a run); None: all.
 
     Raises:
@@ -79,13 +79,13 @@ def _line(stored: Stored) -> bytes:
 
 
 class Replay:
-    """The calls of a sealed file. Only their keys are held in memory.
+    """The calls of a sealed file; only their keys are kept in memory.
 
     Args:
-        path: A file that `write_replay` made.
+        path: A file made by `write_replay`.
 
     Raises:
-        StoreError: It is not such a file, or its content is not what was sealed.
+        StoreError: It is not a replay file, or its content has changed since it was sealed.
     """
 
     def __init__(self, path: Path) -> None:
@@ -117,14 +117,14 @@ class Replay:
         if last != sealed:
             raise StoreError(
                 f"{self._path}: the last line says {str(last)[:200]}, but the lines before it are {sealed}; the file "
-                "is cut off or changed: fetch or export it again"
+                "is truncated or changed: fetch or export it again"
             )
 
-    def find(self, asked: Keyed) -> Exchange:
-        """How the call ended when it was made.
+    def find(self, asked: RequestKey) -> Exchange:
+        """Returns the recorded exchange of a call.
 
         Raises:
-            BadInput: It was never made; the message says which part of the key differs from the nearest that was.
+            BadInput: The call is not recorded; the message says how its key differs from the nearest recorded one.
         """
         place = self._places.get(asked.key)
         if place is None:
@@ -136,8 +136,8 @@ class Replay:
         usage = Usage(Tokens(*told["tokens"]), told["nano_usd"], told["estimated"])
         return Exchange(asked.key, told["outcome"], "replay", told["reason"], told["raw"].encode(), usage)
 
-    def explain_miss(self, asked: Keyed) -> Miss:
-        """Why a call is not in the file."""
+    def explain_miss(self, asked: RequestKey) -> Miss:
+        """Explains why a call is not in the file."""
         if asked.key in self._places:
             return Miss(asked.key, asked.key, note="in the replay file")
         stored = ((key, orjson.dumps(self._read(place)["parts"])) for key, place in self._places.items())

@@ -1,8 +1,8 @@
-"""Answers with a form: asking for it, reading it out of what a model wrote, and the turn that asks again.
+"""Structured answers: how they are requested, parsed, and requested again when they do not parse.
 
-Exactly one JSON object may be in an answer. A second one, or the beginning of one that does not parse, is an error to
-repair, never a choice: the last of two may be a quotation from a hostile paper, and the inner part of a truncated
-object may look like a whole one.
+An answer must contain exactly one JSON object. A second object, or the start of one that does not parse, is an error to
+repair: the parser never chooses, since the last of two objects may be quoted from a hostile paper, and the inner part
+of a truncated object may look complete.
 """
 
 import json
@@ -16,7 +16,7 @@ from schemas.llm import AnswerT, Message, Request, StructuredOutput
 from tasks.llm.prompt import Trusted, load_prompt
 
 MAX_SHOWN = 20_000
-"""Characters of a faulty answer that the repair turn shows to the model."""
+"""Characters of an invalid answer that the repair turn shows to the model."""
 
 _OBJECT = re.compile(r'\{\s*["}]')
 _REASONING_END = re.compile(r"</(?:think|thinking|reasoning)>|◁/think▷")
@@ -25,14 +25,14 @@ _NAME = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 class Parsed(NamedTuple):
-    """An answer, or what is wrong with it."""
+    """A parsed answer, or None with the problem."""
 
     answer: BaseModel | None
     problem: str = ""
 
 
 class _Faulty(ValueError):
-    """JSON that parses, but means nothing certain."""
+    """The answer holds no unambiguous JSON object."""
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -53,10 +53,10 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_consta
 
 @cache
 def answer_schema(answer: type[BaseModel], mode: StructuredOutput) -> dict[str, Any]:
-    """Form of an answer as it stands in the request key.
+    """Returns the form of an answer as it enters the request key.
 
-    `strict` asks the endpoint to enforce the schema while it writes; OpenAI does so only where every object lists all
-    of its keys as required and forbids others, so it is set for such models alone.
+    `strict` asks the endpoint to enforce the schema while it writes. OpenAI does so only if every object lists all of
+    its keys as required and forbids others, so it is set only for such models.
     """
     schema = answer.model_json_schema()
     name = _NAME.sub("_", answer.__name__)[:64]
@@ -76,14 +76,14 @@ def _closed(schema: Any) -> bool:
 
 
 def response_format(schema: dict[str, Any]) -> dict[str, Any] | None:
-    """The endpoint's setting for a form; None where the endpoint has none."""
+    """Returns the endpoint's setting for a form, or None if the endpoint has none."""
     if schema["mode"] == "json_schema":
         return {"type": "json_schema", "json_schema": {name: schema[name] for name in ("name", "schema", "strict")}}
     return {"type": "json_object"} if schema["mode"] == "json_object" else None
 
 
 def with_form(request: Request[AnswerT], schema: dict[str, Any]) -> Request[AnswerT]:
-    """The request with the form told in words, where the endpoint is not told it by a setting."""
+    """Returns the request with the form described in the prompt, unless a setting of the endpoint carries it."""
     if schema["mode"] == "json_schema":
         return request
     (words,) = load_prompt("answer_form").render({"schema": Trusted(json.dumps(schema["schema"], ensure_ascii=False))})
@@ -96,7 +96,7 @@ def with_form(request: Request[AnswerT], schema: dict[str, Any]) -> Request[Answ
 
 
 def repair_request(request: Request[AnswerT], text: str, problem: str) -> Request[AnswerT]:
-    """The one further turn: the faulty answer, what was wrong with it, and the question to give it again."""
+    """Returns the repair turn: the invalid answer, its problem, and the request to answer again."""
     assert request.answer is not None
     schema = Trusted(json.dumps(request.answer.model_json_schema(), ensure_ascii=False))
     turn = load_prompt("repair").render({"problem": problem, "schema": schema})
@@ -105,7 +105,7 @@ def repair_request(request: Request[AnswerT], text: str, problem: str) -> Reques
 
 
 def without_reasoning(text: str) -> str:
-    """What stands after the last end-of-thought mark; nothing where a thought was begun and not ended."""
+    """Returns the text after the last end-of-reasoning tag; empty if reasoning began and did not end."""
     cut = 0
     for end in _REASONING_END.finditer(text):
         cut = end.end()
@@ -115,13 +115,13 @@ def without_reasoning(text: str) -> str:
 
 
 def read_answer(text: str, answer: type[BaseModel], shown: str = "") -> Parsed:
-    """Reads the one JSON object of an answer and checks it against its form.
+    """Parses the one JSON object of an answer and validates it.
 
     Args:
         text: What the model wrote.
-        answer: The form; duplicate keys and NaN are refused whatever it says.
-        shown: Text that the model was shown. An object inside prose that was there already is a quotation, not an
-            answer; an answer that is nothing but the object (or one code fence) may equal it.
+        answer: The expected form; duplicate keys and NaN are always refused.
+        shown: Text that the model was shown. An object inside prose that also occurs there is a quotation, not an
+            answer; an answer that consists of the object (or one code fence) alone may equal it.
     """
     try:
         found = _find(text, shown)
@@ -156,7 +156,7 @@ def _find(text: str, shown: str) -> str:
 
 
 def _unfenced(text: str) -> str:
-    """The inside of a code fence, where the text is nothing else."""
+    """Returns the content of a code fence if the text is nothing else."""
     if len(text) < 6 or not (text.startswith("```") and text.endswith("```")):
         return text
     language, _, inside = text[3:-3].partition("\n")

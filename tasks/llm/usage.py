@@ -1,4 +1,4 @@
-"""What an edition's datasets asked language models."""
+"""Reads from an edition's datasets which calls they made to language models, and what those cost."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -12,7 +12,7 @@ CALLS = "calls"
 
 
 class CallCost(NamedTuple):
-    """What a dataset asked with one prompt, and what that cost when it was asked first."""
+    """Calls of one dataset with one prompt, and their cost when they were first made."""
 
     slot: str
     model: str
@@ -25,7 +25,7 @@ class CallCost(NamedTuple):
 
 
 def call_costs(datasets: Mapping[str, Dataset]) -> list[CallCost]:
-    """Calls and costs of each dataset that asked a model, by prompt.
+    """Returns the calls and costs of each dataset that asked a model, by prompt.
 
     Args:
         datasets: By slot.
@@ -52,7 +52,7 @@ def call_costs(datasets: Mapping[str, Dataset]) -> list[CallCost]:
 
 
 def call_keys(datasets: Mapping[str, Dataset]) -> set[str]:
-    """Keys of every call that the datasets rest on; those that a cap forbade were never made."""
+    """Returns the keys of every call that the datasets depend on, without those that a cap prevented."""
     keys: set[str] = set()
     for dataset in datasets.values():
         if files := dataset.files(CALLS):

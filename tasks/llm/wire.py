@@ -1,4 +1,4 @@
-"""The OpenAI chat-completions form: what is sent, and what of a reply is read."""
+"""The OpenAI chat-completions format: builds request bodies and reads replies."""
 
 import base64
 from collections.abc import Mapping
@@ -9,14 +9,14 @@ import orjson
 from schemas.llm import Image, LlmSettings, Message, Request, Tokens, Tool, ToolCall
 
 MAX_TOKENS_REPORTED = 2**40
-"""A token count above this is not believed."""
+"""Larger token counts are ignored as wrong."""
 
 
 class Completion(NamedTuple):
-    """What is read of a reply.
+    """The parsed reply.
 
-    `problem` says why there is nothing to use (empty: there is), `refused` whether the model or its provider declined;
-    `tokens` is None when the endpoint did not report usage.
+    `problem` says why the reply is unusable (empty if it is usable), `refused` whether the model or its provider
+    declined; `tokens` is None if the endpoint did not report usage.
     """
 
     text: str = ""
@@ -29,7 +29,7 @@ class Completion(NamedTuple):
 
 
 def request_body(settings: LlmSettings, request: Request[Any], response_format: Mapping[str, Any] | None) -> bytes:
-    """The JSON body that asks an endpoint this request."""
+    """Returns the JSON body of a request."""
     parameters = request.parameters
     body: dict[str, Any] = {
         **parameters.extra,
@@ -81,7 +81,7 @@ def _piece(piece: str | Image) -> dict[str, Any]:
 
 
 def read_completion(raw: bytes) -> Completion:
-    """Reads a chat completion; whatever is missing or of another type becomes a `problem`, never an exception."""
+    """Parses a chat completion; anything missing or mistyped becomes a `problem`, never an exception."""
     try:
         reply = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
@@ -112,7 +112,7 @@ def _read_choice(choices: Any) -> Completion:
 
 
 def _tool_calls(calls: list[Any]) -> tuple[ToolCall, ...]:
-    """The calls that have a name; some endpoints give no id, or arguments as an object."""
+    """Returns the tool calls that have a name. Some endpoints give no id, or give arguments as an object."""
     found: list[ToolCall] = []
     for place, call in enumerate(calls):
         match call:
@@ -132,7 +132,7 @@ def _tokens(usage: Any) -> Tokens | None:
     read, written, total = (_count(told.get(name)) for name in ("prompt_tokens", "completion_tokens", "total_tokens"))
     if read is None or written is None:
         return None
-    return Tokens(read, max(written, (total or 0) - read))  # some endpoints count reasoning in the total alone
+    return Tokens(read, max(written, (total or 0) - read))  # some endpoints count reasoning only in the total
 
 
 def _count(value: Any) -> int | None:

@@ -19,7 +19,7 @@ from tasks.corpus.surveys import SurveySettings, surveys
 from tasks.demo.standin.rule import Asked
 from tasks.demo.standin.server import NAME, StandIn, StandInSettings
 from tasks.llm.asker import Asker, open_door
-from tasks.llm.questions import Question, ask_by_batch
+from tasks.llm.filled_prompt import FilledPrompt, ask_by_batch
 from tasks.store.dataset import Dataset
 from tests.corpus.conftest import Corpus
 from tests.demo.standin.asking import ScriptedModel, access_to
@@ -157,7 +157,7 @@ def test_what_a_batch_answered_is_not_asked_again(server: ScriptedServer, access
         return as_json(ended)
 
     server.play(service)
-    one = Question("survey_verdict", {"title": "Survey", "abstract": "x"}, SurveyAnswer)
+    one = FilledPrompt("survey_verdict", {"title": "Survey", "abstract": "x"}, SurveyAnswer)
     way = access(server.url, prices={NAME: {"input": 1, "output": 1}})
     with open_door(way, MODEL) as door:
         ask_by_batch(door, way, [one.request(MODEL, "surveys")], poll_s=0.001)

@@ -12,8 +12,8 @@ from schemas.llm import Image, Parameters, Reply
 from schemas.mindmap import Tree, from_networkx, tree_shape
 from tasks.corpus.mindmaps import map_problem
 from tasks.llm.asker import Asker
+from tasks.llm.filled_prompt import FilledPrompt
 from tasks.llm.prompt import load_prompt
-from tasks.llm.questions import Question
 
 TRIAGE, TREE = "caption_triage", "figure_tree"
 TRIAGE_PARAMETERS = Parameters(max_tokens=300)
@@ -110,16 +110,18 @@ class Rules(NamedTuple):
     max_label: int
 
 
-def triage_question(survey: Survey) -> Question[ChosenFigures]:
+def triage_question(survey: Survey) -> FilledPrompt[ChosenFigures]:
     """Which captions may belong to a mind-map; to be asked where there are captions."""
     captions = [shown.caption for shown in survey.captioned]
-    return Question(TRIAGE, {"title": survey.title, "captions": captions}, ChosenFigures, parameters=TRIAGE_PARAMETERS)
+    return FilledPrompt(
+        TRIAGE, {"title": survey.title, "captions": captions}, ChosenFigures, parameters=TRIAGE_PARAMETERS
+    )
 
 
-def tree_question(survey: Survey, shown: Shown) -> Question[FigureTree]:
+def tree_question(survey: Survey, shown: Shown) -> FilledPrompt[FigureTree]:
     """Which tree a figure shows."""
     values = {"title": survey.title, "caption": shown.caption or ""}
-    return Question(TREE, values, FigureTree, (survey.load(shown.figure),), TREE_PARAMETERS)
+    return FilledPrompt(TREE, values, FigureTree, (survey.load(shown.figure),), TREE_PARAMETERS)
 
 
 def read_figures(survey: Survey, asker: Asker, rules: Rules) -> list[Reading]:

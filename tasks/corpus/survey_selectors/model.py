@@ -6,8 +6,8 @@ from schemas.errors import UsageError
 from schemas.llm import Parameters
 from tasks.corpus.survey_selector import Candidate, ModelConnection, SurveyAnswer, Verdict, survey_selector
 from tasks.llm.asker import Asker, in_threads
+from tasks.llm.filled_prompt import FilledPrompt, ask_by_batch
 from tasks.llm.prompt import load_prompt
-from tasks.llm.questions import Question, ask_by_batch
 
 STAGE, PROMPT = "surveys", "survey_verdict"
 PARAMETERS = Parameters(max_tokens=300)
@@ -52,9 +52,9 @@ class ModelSelector:
         return [verdict for _, verdict in judged]
 
 
-def _question(candidate: Candidate) -> Question[SurveyAnswer]:
+def _question(candidate: Candidate) -> FilledPrompt[SurveyAnswer]:
     values = {"title": candidate.title, "abstract": (candidate.abstract or "")[:MAX_ABSTRACT]}
-    return Question(PROMPT, values, SurveyAnswer, parameters=PARAMETERS)
+    return FilledPrompt(PROMPT, values, SurveyAnswer, parameters=PARAMETERS)
 
 
 def _judge(candidate: Candidate, asker: Asker, asked: tuple[str, str]) -> Verdict:

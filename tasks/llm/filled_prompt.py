@@ -1,4 +1,4 @@
-"""A question as data: asked by itself, or sent with many others through the endpoint's batch service beforehand."""
+"""A prompt with its values, which can be asked directly or sent ahead with many others through the batch service."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from tasks.llm.prompt import load_prompt
 
 
 @dataclass(frozen=True)
-class Question(Generic[AnswerT]):
-    """What `Asker.ask` is told: prompt, values, form of the answer, pictures, parameters."""
+class FilledPrompt(Generic[AnswerT]):
+    """The arguments of `Asker.ask`: prompt, values, form of the answer, pictures, parameters."""
 
     prompt: str
     values: Mapping[str, Any]
@@ -21,11 +21,11 @@ class Question(Generic[AnswerT]):
     parameters: Parameters = DETERMINISTIC
 
     def ask(self, asker: Asker) -> Reply[AnswerT]:
-        """Asks it; a reply that a batch brought is taken from the door's cache."""
+        """Asks the model; a reply that a batch brought comes from the door's cache."""
         return asker.ask(self.prompt, self.values, self.answer, images=self.images, parameters=self.parameters)
 
     def request(self, model: ModelName, stage: str) -> Request[AnswerT]:
-        """The request that `ask` makes."""
+        """Returns the request that `ask` sends."""
         found = load_prompt(self.prompt)
         return Request(
             messages=found.render(self.values, self.images),
@@ -38,16 +38,17 @@ class Question(Generic[AnswerT]):
 
 
 def ask_by_batch(door: BlockingDoor, access: LlmAccess, requests: Sequence[Request[Any]], poll_s: float = 30.0) -> None:
-    """Has requests answered by the endpoint's batch service, at its lower price and within a day.
+    """Sends requests to the endpoint's batch service, at its lower price and with answers within a day.
 
-    Replies go to the door's cache, where `Question.ask` finds them; what a batch did not answer is asked singly then.
-    Does nothing where every reply comes from a replay file. An interrupted wait goes on with the batches under way.
+    Replies go to the door's cache, where `FilledPrompt.ask` finds them; requests that a batch leaves unanswered are
+    then asked one by one. Does nothing if every reply comes from a replay file. An interrupted wait resumes open
+    batches.
 
     Args:
-        door: Whose cache and budget are used.
+        door: Its cache and budget are used.
         access: The endpoint's key.
-        requests: Any number.
-        poll_s: Seconds between two looks at a batch.
+        requests: Any number of requests.
+        poll_s: Seconds between two status requests for a batch.
 
     Raises:
         BadInput: As `Door.ask`.
@@ -55,7 +56,7 @@ def ask_by_batch(door: BlockingDoor, access: LlmAccess, requests: Sequence[Reque
     """
     if door.door.replay:
         return
-    from tasks.llm.batch import BatchClient  # cache and replay must do without the openai package
+    from tasks.llm.batch import BatchClient  # cache and replay must work without the openai package
     from tasks.llm.provider import OpenAiProvider
 
     async def work() -> None:
