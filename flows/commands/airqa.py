@@ -13,7 +13,8 @@ from flows.commands.terminal import Display, show_json, show_rows, show_text
 from flows.pipeline import summaries as tables
 from flows.pipeline.machine import Machine, StoreFolder
 from flows.pipeline.models import choose_model, model_access
-from flows.pipeline.plans.paperqa import PaperQaFiles, PaperQaPlan, answer_questions
+from flows.pipeline.paperqa_walk import answer_questions
+from flows.pipeline.plans.paperqa import PaperQaFiles, PaperQaPlan
 from flows.pipeline.stages import StageControl
 from flows.pipeline.walk import Pipeline, Slots
 from tasks.demo.paperqa import write_synthetic

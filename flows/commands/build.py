@@ -1,22 +1,20 @@
-"""Commands that execute stages: build, index, run discovery and selection, report."""
+"""Commands that build an edition: build, index, report."""
 
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
 from flows.commands.options import FLAT, open_pipeline
-from flows.commands.terminal import show_json, show_rows, show_scores, show_text
+from flows.commands.terminal import show_json, show_rows, show_text
 from flows.pipeline import summaries as tables
-from flows.pipeline.estimates import estimate_steps
 from flows.pipeline.machine import Machine
-from flows.pipeline.plans.plan import Step
+from flows.pipeline.release_files import open_files, open_update
 from flows.pipeline.stages import StageControl
-from flows.pipeline.walk import Pipeline, Slots, open_files, open_update
+from flows.pipeline.walk import Pipeline, Slots
 from schemas.identifiers import Field
-from schemas.settings import CorpusSettings, EncoderSettings, IndexSettings, RunSettings
+from schemas.settings import CorpusSettings, EncoderSettings, IndexSettings
 
 
 def build(
@@ -82,44 +80,6 @@ def index(
     _show_counts(pipeline, built, json)
 
 
-def discovery(
-    *,
-    edition: str | None = None,
-    settings: Annotated[RunSettings, FLAT] = RunSettings(),
-    control: Annotated[StageControl, FLAT] = StageControl(),
-    machine: Annotated[Machine | None, FLAT] = None,
-    dry_run: bool = False,
-    json: bool = False,
-) -> None:
-    """Run systems and show how many of the survey's references they find (recall, precision).
-
-    Args:
-        edition: Its name; may be left out when there is only one.
-        dry_run: Run nothing; say what would be asked of a language model and what that would cost.
-        json: Print the scores as JSON.
-    """
-    _run_systems("discovery", edition, settings, control, machine or Machine(), dry_run=dry_run, json=json)
-
-
-def selection(
-    *,
-    edition: str | None = None,
-    settings: Annotated[RunSettings, FLAT] = RunSettings(),
-    control: Annotated[StageControl, FLAT] = StageControl(),
-    machine: Annotated[Machine | None, FLAT] = None,
-    dry_run: bool = False,
-    json: bool = False,
-) -> None:
-    """Run systems and show how well they order what they find (nDCG, MRR; graded and influential labels).
-
-    Args:
-        edition: Its name; may be left out when there is only one.
-        dry_run: Run nothing; say what would be asked of a language model and what that would cost.
-        json: Print the scores as JSON.
-    """
-    _run_systems("selection", edition, settings, control, machine or Machine(), dry_run=dry_run, json=json)
-
-
 def report(
     *,
     edition: str | None = None,
@@ -147,40 +107,6 @@ def report(
         show_json({"edition": pipeline.edition, "report": str(folder / "report.html")})
     else:
         show_text(f"report: {folder / 'report.html'}")
-
-
-def _run_systems(
-    task: tables.Task,
-    edition: str | None,
-    settings: RunSettings,
-    control: StageControl,
-    machine: Machine,
-    *,
-    dry_run: bool,
-    json: bool,
-) -> None:
-    with open_pipeline(machine, edition, control) as pipeline:
-        if dry_run:
-            show_estimate(pipeline, pipeline.plan_runs(settings), json)
-            return
-        built = pipeline.run_systems(settings)
-    found = {label: tables.score_rows(pipeline.store, built, task, label) for label in tables.LABELS[task]}
-    if json:
-        show_json({"edition": pipeline.edition, "task": task, "scores": found, "datasets": tables.slot_refs(built)})
-        return
-    for label, rows in found.items():
-        show_scores(rows, task, f"edition {pipeline.edition}, {label} labels")
-
-
-def show_estimate(pipeline: Pipeline, steps: Sequence[Step], json: bool) -> None:
-    """Says what steps would ask language models, by what systems usually ask."""
-    found = estimate_steps(pipeline.store, pipeline.edition, steps)
-    rows: list[tables.Row] = [step._asdict() for step in found]
-    total = sum(step.usd for step in found)
-    if json:
-        show_json({"edition": pipeline.edition, "estimate": rows, "usd": total})
-    else:
-        show_rows(rows, f"about {sum(step.calls for step in found):,} calls, {total:,.2f} USD; what is cached is free")
 
 
 def _show_counts(pipeline: Pipeline, built: Slots, json: bool) -> None:

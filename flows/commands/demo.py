@@ -10,7 +10,7 @@ from flows.commands.terminal import show_json, show_rows, show_scores, show_text
 from flows.pipeline import summaries as tables
 from flows.pipeline.machine import Machine
 from flows.pipeline.walk import Slots
-from flows.server.server import prefect_api
+from flows.server.local_server import prefect_api
 from schemas.settings import CorpusSettings, EncoderSettings, IndexSettings, OrganizationSettings, RunSettings
 from tasks.demo.release import SyntheticSettings, write_release
 from tasks.demo.standin.server import NAME, StandIn, StandInSettings

@@ -1,16 +1,14 @@
-"""Commands that set up Prefect: deploy on a server there is, ui for everything on this machine."""
+"""`arena deploy`: sets up pools, limits, deployments and automations on a Prefect server."""
 
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import Parameter
-
 from flows.commands.options import FLAT
 from flows.commands.terminal import show_json, show_rows, show_text
 from flows.pipeline import summaries as tables
-from flows.server.server import end_prefect_threads, prefect_api
+from flows.server.local_server import end_prefect_threads, prefect_api
 from flows.server.settings import DeploySettings
 from schemas.errors import UsageError
 
@@ -33,23 +31,6 @@ def deploy(*, settings: Annotated[DeploySettings | None, FLAT] = None, json: boo
 
         changes = deploy_to_server(settings)
     _show(changes, json)
-
-
-def ui(
-    *,
-    folder: Path = Path("demo"),
-    port: Annotated[int, Parameter(help="Of the server, on 127.0.0.1; 0: any that is free.")] = 4200,
-    papers: int = 1_000,
-) -> None:
-    """Start server, workers and deployments on this machine with the demo's release, until Ctrl-C.
-
-    Args:
-        folder: Where release, store and the server's files go.
-        papers: Size of the release.
-    """
-    from flows.commands.ui import serve_ui
-
-    serve_ui(folder, port, papers)
 
 
 def _show(changes: Sequence["Change"], json: bool) -> None:

@@ -1,12 +1,14 @@
 """Commands on editions and on the store they live in: list, show, diff, fresh, verify, publish, gc."""
 
 from datetime import date
+from pathlib import Path
 
 from flows.commands.options import Folder, open_store
 from flows.commands.terminal import show_json, show_rows, show_text
 from flows.pipeline import summaries as tables
 from flows.pipeline.changes import change_rows, fresh_rows
-from schemas.errors import StoreError
+from flows.pipeline.walk import choose_edition
+from schemas.errors import StoreError, UsageError
 from tasks.store.collect import collect
 from tasks.store.editions import Editions
 
@@ -106,6 +108,39 @@ def verify(name: str, /, *, hashes: bool = False, folder: Folder = None, json: b
         )
     if not json:
         show_text(f"edition {name}: every file is whole" + ("" if hashes else " (sizes only; --hashes for content)"))
+
+
+def mindmap(
+    topic: int,
+    /,
+    *,
+    edition: str | None = None,
+    to: Path = Path("mindmaps"),
+    folder: Folder = None,
+) -> None:
+    """Draw a topic's mind-map beside the tree that each system built, headings that met marked.
+
+    Args:
+        topic: corpus_id of the survey.
+        edition: Its name; may be left out when there is only one.
+        to: Folder for an SVG file a system.
+    """
+    store = open_store(folder)
+    name = choose_edition(store, edition)
+    slots = Editions(store).load(name).slots
+    from tasks.reports.sections.organization import draw_topics
+
+    to.mkdir(parents=True, exist_ok=True)
+    drawn = 0
+    for slot in (slot for slot in slots if slot.startswith("tree_scores/")):
+        tag = slot.removeprefix("tree_scores/")
+        inputs = (store.open(slots[needed]) for needed in ("mindmaps", f"trees/{tag}", slot))
+        for figure in draw_topics(*inputs, topic=topic):
+            (to / f"{topic}.{tag}.svg").write_text(figure.svg)
+            drawn += 1
+    if not drawn:
+        raise UsageError(f"edition {name}: no system built a tree of topic {topic}; see arena run organization")
+    show_text(f"{to}: {drawn} drawings of topic {topic}")
 
 
 def publish(name: str, /, *, folder: Folder = None, json: bool = False) -> None:

@@ -8,8 +8,8 @@ from flows.commands.terminal import show_json, show_rows, show_text
 from flows.commands.transfer import show_transfer
 from flows.pipeline import summaries as tables
 from flows.pipeline.machine import Machine, ReleaseFolder
+from flows.pipeline.release_files import open_files
 from flows.pipeline.upstream import Upstream, open_api
-from flows.pipeline.walk import open_files
 from schemas.errors import ReleaseError
 from schemas.fetching import FetchReport, FetchSettings
 from schemas.gate import GateSettings, Verdict

@@ -1,18 +1,19 @@
-"""Commands that score files: rankings against relevance judgments, a survey selector against labels."""
+"""Commands `arena score`: score rankings, trees and headings in files."""
 
 from pathlib import Path
+from typing import Annotated
 
-from flows.commands.options import Folder, open_store
+from cyclopts import Parameter
+
 from flows.commands.terminal import show_json, show_rows
 from flows.pipeline import summaries as tables
-from flows.pipeline.models import choose_model, model_access
-from flows.pipeline.walk import choose_edition
 from schemas.errors import UsageError
-from tasks.corpus.selector_scoring import score_selector
-from tasks.corpus.survey_selector import connect_model, find_selector
+from schemas.mindmap import Tree
+from schemas.tables.tree_scores import distance_measure
 from tasks.metrics.ranking import evaluate_run
 from tasks.ranking.run_files import read_qrels, read_run
-from tasks.store.editions import Editions
+
+HEADING_MEASURES = ("hsr", "her", "her_fallback", "gold_nodes", "nodes")
 
 
 def ranking(qrels: Path, run: Path, /, *, labels: tables.Labels = "graded", json: bool = False) -> None:
@@ -39,45 +40,99 @@ def ranking(qrels: Path, run: Path, /, *, labels: tables.Labels = "graded", json
     show_rows(rows, f"{run.name}, {labels} labels, {len(evaluation['per_topic'])} topics evaluated")
 
 
-def selector(
-    labels: Path,
-    /,
+def tree(
     *,
-    name: str = "rules",
-    model: str | None = None,
-    edition: str | None = None,
-    folder: Folder = None,
+    gold: Path,
+    pred: Path,
+    encoder: str = "paraphrase-MiniLM-L6-v2",
+    threshold: float = 0.8,
+    entities: Annotated[str, Parameter(help="rules or flair")] = "rules",
+    svg: Path | None = None,
     json: bool = False,
 ) -> None:
-    """Compare a survey selector with human labels, over the papers of an edition.
+    """Score trees against gold mind-maps: tree distances, node counts, heading recalls.
 
     Args:
-        labels: JSON lines {"corpusid": ..., "title": ..., "label": "yes", "no" or "unsure"}.
-        name: Which selector.
-        model: Language model of a selector that asks one; empty: the machine's ARENA_LLM_MODEL.
-        edition: Whose papers; may be left out when there is only one.
-        json: Print as JSON.
+        gold: One JSON tree, or JSON lines `{"file" or "corpusid" or ...: name, "tree": tree}`.
+        pred: Likewise; a gold tree without counterpart is scored as not built.
+        encoder: Sentence encoder of headings; all-MiniLM-L6-v2 is found offline.
+        threshold: Headings more similar than this match in the tree semantic distance.
+        entities: Who finds entities.
+        svg: Folder to draw each pair into, matched headings marked.
+        json: Print per-tree values and their means as JSON.
     """
-    store = open_store(folder)
-    chosen = choose_edition(store, edition)
-    papers = Editions(store).load(chosen).slots.get("papers")
-    if papers is None:
-        raise UsageError(f"edition {chosen} has no papers; run: arena build")
-    chosen_selector = find_selector(name)
-    asked = choose_model(store.root, model) if chosen_selector.prompt_id else None
-    with connect_model(model_access(store.root) if asked else None, asked) as connection:
-        found = score_selector(labels, store.open(papers), chosen_selector, connection=connection)
+    rows = _score(gold, pred, encoder, threshold, entities, svg)
     if json:
-        show_json({**found._asdict(), "confusions": [wrong._asdict() for wrong in found.confusions]})
+        show_json({"encoder": encoder, "threshold": threshold, "trees": rows, "mean": _mean(rows)})
         return
-    summary: tables.Row = {
-        "precision": found.precision,
-        "recall": found.recall,
-        "F1": found.f1,
-        "labelled": found.labelled,
-        "unsure": found.unsure,
-        "not in the edition": found.absent,
-    }
-    if found.confusions:
-        show_rows([dict(wrong._asdict()) for wrong in found.confusions], "where it disagrees")
-    show_rows([summary], f"selector {name} against {labels.name}")
+    shown = [*rows, _mean(rows)] if len(rows) > 1 else rows
+    distances = [name for name in rows[0] if name.startswith("tsd_") and name != "tsd_normalised"]
+    others = [name for name in rows[0] if name not in (*distances, "built")]
+    chosen = distance_measure(threshold)
+    main: list[tables.Row] = [{name: row[name] for name in [*others, chosen] if name in row} for row in shown]
+    show_rows(main, f"{pred.name} against {gold.name}: headings compared by {encoder}, matching above {threshold:g}")
+    by_threshold: list[tables.Row] = [{name: row[name] for name in ["name", *distances]} for row in shown[-1:]]
+    show_rows(by_threshold, "tree semantic distance by threshold")
+
+
+def headings(
+    *,
+    gold: Path,
+    pred: Path,
+    encoder: str = "paraphrase-MiniLM-L6-v2",
+    entities: Annotated[str, Parameter(help="rules or flair")] = "rules",
+    json: bool = False,
+) -> None:
+    """Score the headings of trees: heading soft recall and heading entity recall.
+
+    Args:
+        gold: As for `arena score tree`.
+        pred: Likewise.
+        encoder: Sentence encoder of headings; all-MiniLM-L6-v2 is found offline.
+        entities: Who finds entities.
+        json: Print per-tree values and their means as JSON.
+    """
+    scored = _score(gold, pred, encoder, 0.8, entities, None)
+    rows: list[tables.Row] = [
+        {name: row[name] for name in ("name", *HEADING_MEASURES) if name in row} for row in scored
+    ]
+    if json:
+        show_json({"encoder": encoder, "trees": rows, "mean": _mean(rows)})
+        return
+    show_rows([*rows, _mean(rows)] if len(rows) > 1 else rows, f"{pred.name} against {gold.name}, {encoder}")
+
+
+def _score(gold: Path, pred: Path, encoder: str, threshold: float, entities: str, svg: Path | None) -> list[tables.Row]:
+    from tasks.index.encoder import Encoder
+    from tasks.organization.heading_vectors import LabelVectors, label_encoder
+    from tasks.organization.scores import TreeScorer, TreeScoreSettings
+    from tasks.organization.tree_files import read_trees
+    from tasks.reports.treedrawing import draw_trees
+
+    golden, built = read_trees(gold), read_trees(pred)
+    if not golden.trees.keys() & built.trees.keys():
+        raise UsageError(
+            f"no tree of {pred} has the name of one of {gold} (of {pred.name}: {', '.join(sorted(built.trees)[:3])}...)"
+        )
+    chosen = {"encoder": label_encoder(encoder), "threshold": threshold, "entities": entities}
+    rule = TreeScoreSettings.model_validate(chosen)
+    scorer = TreeScorer(LabelVectors(Encoder(rule.encoder).encode), rule)
+    rows: list[tables.Row] = []
+    for number, (name, tree) in enumerate(golden.trees.items()):
+        other: Tree | None = built.trees.get(name)
+        scored = scorer.score(tree, other)
+        rows.append({"name": name, "built": "no" if other is None else "yes", **scored.values})
+        if svg and other:
+            svg.mkdir(parents=True, exist_ok=True)
+            met = {match.label: match.match for match in scored.matches if match.side == "gold"}
+            (svg / f"{number:05d}.svg").write_text(draw_trees(tree, other, met))
+    return rows
+
+
+def _mean(rows: list[tables.Row]) -> tables.Row:
+    """Means over the rows that have a value."""
+    means: tables.Row = {"name": "mean"}
+    for name in list(rows[0])[1:]:
+        values = [value for row in rows if isinstance(value := row[name], int | float)]
+        means[name] = sum(values) / len(values) if values else None
+    return means

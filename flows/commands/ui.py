@@ -7,15 +7,28 @@ import sys
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from flows.commands.demo import ENCODER
 from flows.commands.terminal import show_text
-from flows.server.server import end_with_parent, prefect_api, stop
+from flows.server.local_server import end_with_parent, prefect_api, stop
 from tasks.demo.release import SyntheticSettings, write_release
 
 
-def serve_ui(folder: Path, port: int, papers: int) -> None:
-    """Serves until a signal ends it; server and workers end with this process, whatever ended it."""
+def ui(
+    *,
+    folder: Path = Path("demo"),
+    port: Annotated[int, Parameter(help="Of the server, on 127.0.0.1; 0: any that is free.")] = 4200,
+    papers: int = 1_000,
+) -> None:
+    """Start server, workers and deployments on this machine with the demo's release, until Ctrl-C.
+
+    Args:
+        folder: Where release, store and the server's files go.
+        papers: Size of the release.
+    """
     folder = folder.absolute()
     write_release(folder / "releases", SyntheticSettings(papers=papers))
     os.environ |= {"ARENA_ROOT": str(folder / "store"), "ARENA_RELEASES": str(folder / "releases")}

@@ -5,8 +5,9 @@ from prefect import flow
 from flows.jobs.artifacts import leave_built
 from flows.jobs.as_task import task_executor
 from flows.pipeline.machine import Machine
+from flows.pipeline.release_files import open_files
 from flows.pipeline.stages import StageControl
-from flows.pipeline.walk import Pipeline, Slots, open_files
+from flows.pipeline.walk import Pipeline, Slots
 from schemas.settings import CorpusSettings
 from tasks.store.store import Store
 

@@ -5,14 +5,15 @@ from prefect import flow
 from flows.jobs.artifacts import leave_built
 from flows.jobs.as_task import task_executor
 from flows.pipeline.machine import Machine
-from flows.pipeline.plans.paperqa import PaperQaFiles, PaperQaPlan, answer_questions
+from flows.pipeline.paperqa_walk import answer_questions
+from flows.pipeline.plans.paperqa import PaperQaFiles, PaperQaPlan
 from flows.pipeline.stages import StageControl
 from flows.pipeline.walk import Pipeline, Slots
 from tasks.store.store import Store
 
 
-@flow(name="paper_qa")
-def paper_qa(
+@flow(name="paperqa")
+def paperqa(
     files: PaperQaFiles,
     edition: str = "airqa",
     settings: PaperQaPlan = PaperQaPlan(),

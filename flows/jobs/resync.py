@@ -10,9 +10,10 @@ from flows.jobs.artifacts import leave_changes
 from flows.jobs.as_task import task_executor
 from flows.pipeline.changes import change_rows
 from flows.pipeline.machine import Machine
+from flows.pipeline.release_files import open_files
 from flows.pipeline.stages import StageControl
 from flows.pipeline.upstream import Upstream, open_api
-from flows.pipeline.walk import Pipeline, choose_edition, open_files
+from flows.pipeline.walk import Pipeline, choose_edition
 from schemas.fetching import FetchSettings
 from schemas.settings import CorpusSettings
 from tasks.release.fetch import fetch_release

@@ -13,9 +13,10 @@ from flows.jobs.artifacts import leave_built, leave_changes, leave_scores, leave
 from flows.jobs.as_task import may_pass, task_executor
 from flows.jobs.events import tell_published, tell_refused, tell_release
 from flows.pipeline.machine import Machine
+from flows.pipeline.release_files import fingerprints_in, open_files, open_update, record_counts
 from flows.pipeline.stages import StageControl
 from flows.pipeline.upstream import Upstream, open_api
-from flows.pipeline.walk import Pipeline, Slots, fingerprints_in, open_files, open_update, record_counts
+from flows.pipeline.walk import Pipeline, Slots
 from schemas.fetching import FetchSettings
 from schemas.gate import GateSettings, Verdict
 from schemas.manifest import EditionManifest

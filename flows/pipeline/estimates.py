@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from flows.pipeline.models import model_access
-from flows.pipeline.plans.plan import Step
+from flows.pipeline.plans.steps import Step
 from schemas.errors import UsageError
 from schemas.llm import Demand, ModelName, Tokens
 from schemas.manifest import Ref

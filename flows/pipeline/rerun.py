@@ -5,8 +5,9 @@ from typing import Literal
 
 from pydantic import ValidationError
 
+from flows.pipeline.release_files import fingerprints_in
 from flows.pipeline.stages import find_stage
-from flows.pipeline.walk import Pipeline, Slots, StageLabel, fingerprints_in
+from flows.pipeline.walk import Pipeline, Slots, StageLabel
 from schemas.errors import UsageError
 from schemas.llm import BudgetSettings, Cap
 from schemas.manifest import EditionManifest, Ref

@@ -1,22 +1,24 @@
-"""How this machine speaks to search services on the web."""
+"""Reads from the environment how this machine speaks to search services on the web."""
 
 import os
+from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
-from tasks.search.engine import WebAccess
+if TYPE_CHECKING:
+    from tasks.search.engine import WebAccess
 
-KEYS = {
+API_KEYS = {
     "semantic_scholar": "ARENA_S2_API_KEY",
     "openalex": "ARENA_OPENALEX_API_KEY",
     "url": "ARENA_URL_ENGINE_KEY",
 }
-MAILTO = "ARENA_MAILTO"
+"""The variable that holds an engine's API key."""
 
 
-def web_access() -> WebAccess:
-    """API keys (`ARENA_S2_API_KEY`, `ARENA_OPENALEX_API_KEY`, `ARENA_URL_ENGINE_KEY`) and an address that services may
-    write to (`ARENA_MAILTO`), as far as the environment has them.
-    """
-    keys = {engine: SecretStr(value) for engine, name in KEYS.items() if (value := os.environ.get(name))}
-    return WebAccess(mailto=os.environ.get(MAILTO, ""), keys=keys)
+def web_access() -> "WebAccess":
+    """Returns the API keys that the environment holds, and the address that services may write to (`ARENA_MAILTO`)."""
+    from tasks.search.engine import WebAccess  # only the search benchmark needs it
+
+    keys = {engine: SecretStr(value) for engine, name in API_KEYS.items() if (value := os.environ.get(name))}
+    return WebAccess(mailto=os.environ.get("ARENA_MAILTO", ""), keys=keys)

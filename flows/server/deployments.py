@@ -101,9 +101,9 @@ CATALOGUE: tuple[Job, ...] = (
     Job(name="selection", entrypoint="flows.jobs.selection.selection"),
     Job(name="organization", entrypoint="flows.jobs.organization.organization"),
     Job(name="paper-search", entrypoint="flows.jobs.search.paper_search"),
-    Job(name="paper-qa", entrypoint="flows.jobs.paperqa.paper_qa"),  # waits for models, so that no GPU waits with it
-    Job(name="rerun-stage", entrypoint="flows.jobs.rerun_stage.rerun_stage", queue="repair"),
-    Job(name="rerun-stage-gpu", entrypoint="flows.jobs.rerun_stage.rerun_stage", pool="gpu", queue="repair"),
+    Job(name="paperqa", entrypoint="flows.jobs.paperqa.paperqa"),  # waits for models, so that no GPU waits with it
+    Job(name="rerun-stage", entrypoint="flows.jobs.rerun.rerun_stage", queue="repair"),
+    Job(name="rerun-stage-gpu", entrypoint="flows.jobs.rerun.rerun_stage", pool="gpu", queue="repair"),
     Job(
         name="clean-up",
         entrypoint="flows.jobs.clean_up.clean_up",

@@ -23,7 +23,8 @@ from rich.console import Console
 from rich.table import Table
 
 from flows.pipeline.machine import Machine
-from flows.pipeline.walk import Pipeline, build_labelled, open_files, open_update
+from flows.pipeline.release_files import open_files, open_update
+from flows.pipeline.walk import Pipeline, build_labelled
 from schemas.manifest import Ref
 from schemas.settings import CorpusSettings, EncoderSettings, IndexSettings, Resources
 from tasks.demo.release import SyntheticSettings, write_release

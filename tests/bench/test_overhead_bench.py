@@ -18,8 +18,9 @@ from rich.table import Table
 
 from flows.commands.demo import BUILDERS, CORPUS, ENCODER, SYSTEMS, run_flows, stand_in
 from flows.pipeline.machine import Machine
-from flows.pipeline.walk import Pipeline, Slots, build_labelled, open_files
-from flows.server.server import prefect_api
+from flows.pipeline.release_files import open_files
+from flows.pipeline.walk import Pipeline, Slots, build_labelled
+from flows.server.local_server import prefect_api
 from schemas.settings import IndexSettings
 from tasks.demo.release import SyntheticSettings, write_release
 from tasks.store.store import Store

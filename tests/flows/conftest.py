@@ -21,9 +21,10 @@ from rich.logging import RichHandler
 
 from flows import cli
 from flows.pipeline.machine import Machine
-from flows.pipeline.plans.plan import Step
-from flows.pipeline.walk import Executor, Pipeline, build_labelled, open_files
-from flows.server.server import end_prefect_threads
+from flows.pipeline.plans.steps import Step
+from flows.pipeline.release_files import open_files
+from flows.pipeline.walk import Executor, Pipeline, build_labelled
+from flows.server.local_server import end_prefect_threads
 from schemas.settings import CorpusSettings, IndexSettings, Resources, Settings
 from tasks.demo.release import SyntheticSettings, write_release
 from tasks.store.stage import AnyStage, stage

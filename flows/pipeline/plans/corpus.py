@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from flows.pipeline.plans.plan import Step, same_names
+from flows.pipeline.plans.steps import Step, same_names
 from schemas.errors import ReleaseError
 from schemas.identifiers import DatasetName, ReleaseId
 from schemas.llm import ModelName

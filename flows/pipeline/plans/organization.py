@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from flows.pipeline.plans.plan import Engine, Step, encoder_mark, limit_mark, plan_run
+from flows.pipeline.plans.ranking import plan_run
+from flows.pipeline.plans.steps import Engine, Step, encoder_mark, limit_mark
 from schemas.errors import UsageError
 from schemas.llm import ModelName
 from schemas.release import ReleaseDataset

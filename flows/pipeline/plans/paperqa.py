@@ -5,9 +5,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from flows.pipeline.models import choose_model
-from flows.pipeline.plans.plan import Step, encoder_mark, limit_mark
-from flows.pipeline.walk import Pipeline, Slots
+from flows.pipeline.plans.steps import Step, encoder_mark, limit_mark
 from schemas.identifiers import DatasetName
 from schemas.llm import ModelName
 from schemas.release import ReleaseDataset
@@ -23,7 +21,6 @@ from tasks.paperqa.scores import AnswerScoreSettings, paperqa_scores
 from tasks.paperqa.store import QuestionSettings, StoreSettings, paperqa_questions, paperqa_store
 from tasks.reports.paperqa_report import paperqa_report
 from tasks.reports.report import ReportSettings
-from tasks.store.editions import Editions
 
 ENCODER_TOKENS = 256
 
@@ -64,24 +61,6 @@ class PaperQaPlan(Settings):
         default="all-MiniLM-L6-v2",
         description="Sentence encoder of passages, at most 256 tokens of each; the default is found offline too.",
     )
-
-
-def answer_questions(pipeline: Pipeline, files: PaperQaFiles, settings: PaperQaPlan) -> Slots:
-    """Builds the library, runs every system, scores the runs and writes the page on all runs of the edition.
-
-    Raises:
-        UsageError: A system is not known, or no model is set up.
-        ArenaError: As the stages say.
-    """
-    store = pipeline.store
-    model = choose_model(store.root, settings.model)
-    judge = choose_model(store.root, settings.judge) if settings.judge else model
-    pdfs = open_folder("airqa_pdfs", files.pdfs) if files.pdfs else None
-    steps = [*plan_library(files, settings), *plan_runs(settings, model, judge, pdfs)]
-    new = pipeline.edition not in Editions(store).names()
-    built = pipeline.walk(steps, release=RELEASE if new else None)
-    slots = Editions(store).load(pipeline.edition).slots
-    return built | pipeline.walk([plan_page(pipeline.edition, slots)])
 
 
 def plan_library(files: PaperQaFiles, settings: PaperQaPlan) -> list[Step]:

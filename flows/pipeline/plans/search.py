@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from flows.pipeline.plans.plan import Step, encoder_mark, limit_mark
+from flows.pipeline.plans.steps import Step, encoder_mark, limit_mark
 from schemas.errors import UsageError
 from schemas.llm import ModelName
 from schemas.release import ReleaseDataset

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from flows import cli
-from flows.jobs.paperqa import paper_qa
+from flows.jobs.paperqa import paperqa
 from flows.pipeline.machine import Machine
 from flows.pipeline.plans.paperqa import DEFAULT_BASELINES, PaperQaFiles, PaperQaPlan
 from tasks.demo.standin.server import NAME, StandIn, StandInSettings
@@ -105,7 +105,7 @@ def test_from_files_to_pages_and_again_for_nothing(
     assert endpoint.read_text() == asked
 
     plan = PaperQaPlan(baselines=BASELINES, encoder=str(model))
-    built = paper_qa(files, "airqa", plan, machine=Machine(root=tmp_path / "root", workers=1))
+    built = paperqa(files, "airqa", plan, machine=Machine(root=tmp_path / "root", workers=1))
     assert {slot: ref.key for slot, ref in built.items()} == {
         slot: ref["key"] for slot, ref in found["datasets"].items()
     }

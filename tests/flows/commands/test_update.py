@@ -11,7 +11,8 @@ import pytest
 from isal import igzip
 
 from flows.pipeline.machine import Machine
-from flows.pipeline.walk import Pipeline, open_files, open_update
+from flows.pipeline.release_files import open_files, open_update
+from flows.pipeline.walk import Pipeline
 from schemas.errors import ReleaseError, UsageError
 from schemas.settings import CorpusSettings, EncoderSettings, IndexSettings, RunSettings
 from tasks.demo.release import SyntheticSettings, write_release

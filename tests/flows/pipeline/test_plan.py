@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flows.pipeline.plans.corpus import plan_corpus
-from flows.pipeline.plans.plan import Engine, Step, plan_index, plan_runs, run_tag
+from flows.pipeline.plans.index import plan_index
+from flows.pipeline.plans.ranking import plan_runs, run_tag
+from flows.pipeline.plans.steps import Engine, Step
 from schemas.errors import ReleaseError, UsageError
 from schemas.identifiers import Digest, Key
 from schemas.llm import ModelName

@@ -3,7 +3,7 @@
 import pytest
 
 from flows.pipeline.plans.organization import OrganizationPlan
-from flows.pipeline.plans.plan import Engine
+from flows.pipeline.plans.steps import Engine
 from schemas.errors import UsageError
 from schemas.llm import ModelName
 from schemas.settings import EncoderSettings, OrganizationSettings

@@ -13,8 +13,9 @@ import pytest
 
 from flows.pipeline.machine import Machine
 from flows.pipeline.ray_runner import RayShards
+from flows.pipeline.release_files import open_files
 from flows.pipeline.runner import choose_runner
-from flows.pipeline.walk import Pipeline, StageLabel, build_labelled, open_files
+from flows.pipeline.walk import Pipeline, StageLabel, build_labelled
 from schemas.errors import ArenaError, BadInput, StageFailed, StoreError, UsageError
 from schemas.manifest import Ref
 from schemas.settings import CorpusSettings, EncoderSettings, IndexSettings, Resources

@@ -8,10 +8,11 @@ import pytest
 
 from flows.commands.status import rerun as rerun_command
 from flows.pipeline.machine import Machine
+from flows.pipeline.release_files import open_files
 from flows.pipeline.rerun import rerun
 from flows.pipeline.stages import find_stage
 from flows.pipeline.status import edition_status
-from flows.pipeline.walk import Pipeline, open_files
+from flows.pipeline.walk import Pipeline
 from schemas.errors import ArenaError, StageFailed, UsageError
 from schemas.settings import CorpusSettings, Resources
 from tasks.store.editions import Editions

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from flows.pipeline.machine import Machine
+from flows.pipeline.release_files import open_files
 from flows.pipeline.stages import StageControl
-from flows.pipeline.walk import open_files
 from schemas.errors import BadInput, StageFailed, UsageError
 from schemas.gate import GateSettings
 from tasks.release.gate import check_release

@@ -11,13 +11,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from flows.server.server import prefect_api
+from flows.server.local_server import prefect_api
 from schemas.errors import ArenaError
 
 PROGRAM = """
 import sys, time
 from pathlib import Path
-from flows.server.server import prefect_api
+from flows.server.local_server import prefect_api
 with prefect_api(Path(sys.argv[1])) as url:
     print(url, flush=True)
     time.sleep(float(sys.argv[2]))

@@ -1,0 +1,57 @@
+"""Commands `arena corpus`: check the stages that make the corpus."""
+
+from pathlib import Path
+
+from flows.commands.options import Folder, open_store
+from flows.commands.terminal import show_json, show_rows
+from flows.pipeline import summaries as tables
+from flows.pipeline.models import choose_model, model_access
+from flows.pipeline.walk import choose_edition
+from schemas.errors import UsageError
+from tasks.corpus.selector_scoring import score_selector
+from tasks.corpus.survey_selector import connect_model, find_selector
+from tasks.store.editions import Editions
+
+
+def selector(
+    labels: Path,
+    /,
+    *,
+    name: str = "rules",
+    model: str | None = None,
+    edition: str | None = None,
+    folder: Folder = None,
+    json: bool = False,
+) -> None:
+    """Compare a survey selector with human labels, over the papers of an edition.
+
+    Args:
+        labels: JSON lines {"corpusid": ..., "title": ..., "label": "yes", "no" or "unsure"}.
+        name: Which selector.
+        model: Language model of a selector that asks one; empty: the machine's ARENA_LLM_MODEL.
+        edition: Whose papers; may be left out when there is only one.
+        json: Print as JSON.
+    """
+    store = open_store(folder)
+    chosen = choose_edition(store, edition)
+    papers = Editions(store).load(chosen).slots.get("papers")
+    if papers is None:
+        raise UsageError(f"edition {chosen} has no papers; run: arena build")
+    chosen_selector = find_selector(name)
+    asked = choose_model(store.root, model) if chosen_selector.prompt_id else None
+    with connect_model(model_access(store.root) if asked else None, asked) as connection:
+        found = score_selector(labels, store.open(papers), chosen_selector, connection=connection)
+    if json:
+        show_json({**found._asdict(), "confusions": [wrong._asdict() for wrong in found.confusions]})
+        return
+    summary: tables.Row = {
+        "precision": found.precision,
+        "recall": found.recall,
+        "F1": found.f1,
+        "labelled": found.labelled,
+        "unsure": found.unsure,
+        "not in the edition": found.absent,
+    }
+    if found.confusions:
+        show_rows([dict(wrong._asdict()) for wrong in found.confusions], "where it disagrees")
+    show_rows([summary], f"selector {name} against {labels.name}")

@@ -1,0 +1,118 @@
+"""Commands `arena run`: run systems on an edition's topics and score them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+from flows.commands.options import FLAT, open_pipeline
+from flows.commands.terminal import show_json, show_rows, show_scores
+from flows.pipeline import summaries as tables
+from flows.pipeline.machine import Machine
+from flows.pipeline.plans.steps import Step
+from flows.pipeline.stages import StageControl
+from flows.pipeline.walk import Pipeline
+from schemas.settings import OrganizationSettings, RunSettings
+
+
+def discovery(
+    *,
+    edition: str | None = None,
+    settings: Annotated[RunSettings, FLAT] = RunSettings(),
+    control: Annotated[StageControl, FLAT] = StageControl(),
+    machine: Annotated[Machine | None, FLAT] = None,
+    dry_run: bool = False,
+    json: bool = False,
+) -> None:
+    """Run systems and show how many of the survey's references they find (recall, precision).
+
+    Args:
+        edition: Its name; may be left out when there is only one.
+        dry_run: Run nothing; say what would be asked of a language model and what that would cost.
+        json: Print the scores as JSON.
+    """
+    _run_systems("discovery", edition, settings, control, machine or Machine(), dry_run=dry_run, json=json)
+
+
+def selection(
+    *,
+    edition: str | None = None,
+    settings: Annotated[RunSettings, FLAT] = RunSettings(),
+    control: Annotated[StageControl, FLAT] = StageControl(),
+    machine: Annotated[Machine | None, FLAT] = None,
+    dry_run: bool = False,
+    json: bool = False,
+) -> None:
+    """Run systems and show how well they order what they find (nDCG, MRR; graded and influential labels).
+
+    Args:
+        edition: Its name; may be left out when there is only one.
+        dry_run: Run nothing; say what would be asked of a language model and what that would cost.
+        json: Print the scores as JSON.
+    """
+    _run_systems("selection", edition, settings, control, machine or Machine(), dry_run=dry_run, json=json)
+
+
+def organization(
+    *,
+    edition: str | None = None,
+    maps: Path | None = None,
+    settings: Annotated[OrganizationSettings, FLAT] = OrganizationSettings(),
+    control: Annotated[StageControl, FLAT] = StageControl(),
+    machine: Annotated[Machine | None, FLAT] = None,
+    dry_run: bool = False,
+    json: bool = False,
+) -> None:
+    """Make mind-maps of an edition's topics, and score them against those of the surveys' authors.
+
+    Args:
+        edition: Its name; may be left out when there is only one.
+        maps: JSON lines of transcribed mind-maps; left out: those that the edition has.
+        dry_run: Run nothing; say what would be asked of a language model and what that would cost.
+        json: Print the scores as JSON.
+    """
+    with open_pipeline(machine or Machine(), edition, control) as pipeline:
+        if dry_run:
+            _show_estimate(pipeline, pipeline.plan_trees(settings, maps), json)
+            return
+        built = pipeline.organize(settings, maps)
+    found = tables.tree_rows(pipeline.store, built)
+    if json:
+        show_json({"edition": pipeline.edition, "scores": found, "datasets": tables.slot_refs(built)})
+    else:
+        show_rows(found, f"organization, edition {pipeline.edition}: mean over topics with a mind-map")
+
+
+def _run_systems(
+    task: tables.Task,
+    edition: str | None,
+    settings: RunSettings,
+    control: StageControl,
+    machine: Machine,
+    *,
+    dry_run: bool,
+    json: bool,
+) -> None:
+    with open_pipeline(machine, edition, control) as pipeline:
+        if dry_run:
+            _show_estimate(pipeline, pipeline.plan_runs(settings), json)
+            return
+        built = pipeline.run_systems(settings)
+    found = {label: tables.score_rows(pipeline.store, built, task, label) for label in tables.LABELS[task]}
+    if json:
+        show_json({"edition": pipeline.edition, "task": task, "scores": found, "datasets": tables.slot_refs(built)})
+        return
+    for label, rows in found.items():
+        show_scores(rows, task, f"edition {pipeline.edition}, {label} labels")
+
+
+def _show_estimate(pipeline: Pipeline, steps: Sequence[Step], json: bool) -> None:
+    """Says what steps would ask language models, by what systems usually ask."""
+    from flows.pipeline.estimates import estimate_steps
+
+    found = estimate_steps(pipeline.store, pipeline.edition, steps)
+    rows: list[tables.Row] = [step._asdict() for step in found]
+    total = sum(step.usd for step in found)
+    if json:
+        show_json({"edition": pipeline.edition, "estimate": rows, "usd": total})
+    else:
+        show_rows(rows, f"about {sum(step.calls for step in found):,} calls, {total:,.2f} USD; what is cached is free")

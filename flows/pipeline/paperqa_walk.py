@@ -1,0 +1,25 @@
+"""Walks AirQA: builds the library, runs systems on the questions, scores their answers and writes the page."""
+
+from flows.pipeline.models import choose_model
+from flows.pipeline.plans.paperqa import PaperQaFiles, PaperQaPlan, plan_library, plan_page, plan_runs
+from flows.pipeline.walk import Pipeline, Slots
+from tasks.paperqa.files import RELEASE, open_folder
+from tasks.store.editions import Editions
+
+
+def answer_questions(pipeline: Pipeline, files: PaperQaFiles, settings: PaperQaPlan) -> Slots:
+    """Builds the library, runs every system, scores the runs and writes the page on all runs of the edition.
+
+    Raises:
+        UsageError: A system is not known, or no model is set up.
+        ArenaError: As the stages say.
+    """
+    store = pipeline.store
+    model = choose_model(store.root, settings.model)
+    judge = choose_model(store.root, settings.judge) if settings.judge else model
+    pdfs = open_folder("airqa_pdfs", files.pdfs) if files.pdfs else None
+    steps = [*plan_library(files, settings), *plan_runs(settings, model, judge, pdfs)]
+    new = pipeline.edition not in Editions(store).names()
+    built = pipeline.walk(steps, release=RELEASE if new else None)
+    slots = Editions(store).load(pipeline.edition).slots
+    return built | pipeline.walk([plan_page(pipeline.edition, slots)])

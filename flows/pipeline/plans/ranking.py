@@ -1,0 +1,77 @@
+"""The steps that run systems on an edition's topics and score the runs."""
+
+from collections.abc import Callable, Sequence
+
+from flows.pipeline.plans.steps import Engine, Step, encoder_mark, limit_mark, same_names
+from schemas.llm import ModelName
+from schemas.settings import RunSettings
+from tasks.ranking.baseline import find_baseline
+from tasks.ranking.runs import SystemSettings, run
+from tasks.ranking.scores import ScoreSettings, scores
+
+
+def run_tag(baseline: str, engine: Engine, settings: RunSettings, model: ModelName | None = None) -> str:
+    """The name of a run: `<baseline>.<retriever>.<field>`, then whatever differs from what the name promises.
+
+    That is `@<cutoff>` unless 100, `+<encoder>` unless the production encoder, `+<kind>` of an approximate index,
+    `+<model>` that the baseline asks, and `-first<n>` when the topics are limited.
+    """
+    tag = f"{baseline}.{engine.retriever}.{engine.field}"
+    if settings.cutoff != 100:
+        tag += f"@{settings.cutoff}"
+    if engine.encoder:
+        tag += encoder_mark(engine.encoder.model)
+    if engine.ann:
+        tag += f"+{engine.ann}"
+    if model:
+        tag += f"+{model.short}"
+    return tag + limit_mark(settings.limit_topics)
+
+
+def plan_run(
+    name: str, engine: Engine, settings: RunSettings, model: ModelName | None, *, oracle: bool = False
+) -> Step:
+    """One baseline with one engine; with `oracle` it finds the survey's own references alone, and is no result but the
+    outline that it leaves, of topics that have a mind-map.
+
+    Raises:
+        UsageError: The baseline is not known.
+    """
+    tag = run_tag(f"{name}.oracle" if oracle else name, engine, settings, model)
+    system = SystemSettings(
+        baseline=name,
+        baseline_version=find_baseline(name).version,
+        retriever=engine.retriever,
+        field=engine.field,
+        cutoff=settings.cutoff,
+        limit_topics=settings.limit_topics,
+        seed=settings.seed,
+        references="oracle" if oracle else "corpus",
+        model=model,
+        tag=tag,
+    )
+    slot = f"outlines/{tag}" if oracle else f"run/{tag}"
+    maps = same_names("mindmaps") if oracle else {}
+    return Step(slot, run, system, same_names("topics", "documents", "surveys") | engine.inputs | maps)
+
+
+def plan_runs(settings: RunSettings, engines: Sequence[Engine], choose_model: Callable[[], ModelName]) -> list[Step]:
+    """Every baseline with every engine, then the scores of each run.
+
+    Args:
+        settings: Which systems.
+        engines: What they search with.
+        choose_model: Which model is asked; called only when a baseline asks one.
+
+    Raises:
+        UsageError: A baseline is not known, or asks a model where there is none.
+    """
+    runs: list[Step] = []
+    for name in settings.baselines:
+        model = choose_model() if find_baseline(name).asks else None
+        runs += [plan_run(name, engine, settings, model) for engine in engines]
+    rule = ScoreSettings(seed=settings.seed, limit_topics=settings.limit_topics)
+    return runs + [
+        Step(step.slot.replace("run/", "scores/", 1), scores, rule, {"run": step.slot, "topics": "topics"})
+        for step in runs
+    ]
