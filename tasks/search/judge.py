@@ -13,11 +13,11 @@ from tasks.llm.prompt import Prompt, load_prompt
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
 
 STAGE = "judge"
-"""Under which judging is paid for."""
+"""Name under which the cost of judging is recorded."""
 
 
 class Verdict(NamedTuple):
-    """What a judge says of a paper for a query: a level of 0 to 5, how sure it is (0 to 10), a sentence."""
+    """A relevance judgment: score (0-5), confidence (0-10) and a one-sentence reason."""
 
     score: int
     confidence: int | None = None
@@ -25,7 +25,7 @@ class Verdict(NamedTuple):
 
 
 class Paper(NamedTuple):
-    """What a judge is shown of a paper; empty where there is none."""
+    """The text of a paper that a judge sees; empty strings where there is none."""
 
     title: str
     abstract: str
@@ -37,12 +37,12 @@ class Judge:
 
     Attributes:
         name: Lower-case word.
-        description: One sentence: what it is asked for.
+        description: One sentence: what the judge is asked for.
         version: Raised whenever its judgments can change.
         prompt: Its prompt, or the id of its prompt file; the variables are `query`, `title` and `abstract`.
-        answer: The form that its answer must have.
-        parameters: How the model is asked to write.
-        read: Makes a verdict of an answer.
+        answer: The form of its answer.
+        parameters: Sampling parameters of the model.
+        read: Turns an answer into a verdict.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Judge:
     read: Callable[[Any], Verdict]
 
     def request(self, query: str, paper: Paper, model: ModelName, attempt: int = 0) -> Request[Any]:
-        """The question whether a paper is relevant, as it is sent; its texts are delimited as foreign."""
+        """Returns the request for the relevance of a paper; its texts are delimited as foreign."""
         prompt = load_prompt(self.prompt)
         return Request(
             messages=prompt.render({"query": query, "title": paper.title, "abstract": paper.abstract}),
@@ -73,7 +73,7 @@ all_judges = _registry.all
 """Every judge by name: each file of this folder, and the entry points of other packages."""
 
 find_judge = _registry.find
-"""The judge of that name; where there is none, a UsageError lists those there are."""
+"""Returns the judge of that name; if there is none, a UsageError lists the judges."""
 
 
 def judge(
@@ -85,14 +85,14 @@ def judge(
     parameters: Parameters,
     version: int = 1,
 ) -> Callable[[Callable[[AnswerT], Verdict]], Callable[[AnswerT], Verdict]]:
-    """Registers a function that makes a verdict of a model's answer as a judge.
+    """Registers a judge: a prompt, and a function that turns the model's answer into a verdict.
 
     Args:
         name: Lower-case word, unique.
-        description: One sentence: what it is asked for.
+        description: One sentence: what the judge is asked for.
         prompt: Its prompt, or the id of its prompt file; the variables are `query`, `title` and `abstract`.
-        answer: The form that the model's answer must have; what does not have it is a failed judgment.
-        parameters: How the model is asked to write.
+        answer: The form of the model's answer; an answer of another form is a failed judgment.
+        parameters: Sampling parameters of the model.
         version: Raised whenever its judgments can change.
 
     Raises:

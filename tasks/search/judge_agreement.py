@@ -9,7 +9,7 @@ import numpy as np
 from schemas.search import LEVELS
 from schemas.settings import Settings
 from schemas.tables.agreements import AGREEMENTS, CONFIDENCES, AgreementRow, ConfidenceRow
-from tasks.search.judgment_sheets import PaperOf, read_labels
+from tasks.search.judgment_sheets import JudgedPaper, read_labels
 from tasks.stats.agreement import krippendorff_alpha, weighted_kappa
 from tasks.store.dataset import Dataset
 from tasks.store.parquet import write_rows
@@ -21,7 +21,7 @@ JUDGMENTS = "judgments:"
 
 HUMAN = "human"
 
-Scores = Mapping[PaperOf, int]
+Scores = Mapping[JudgedPaper, int]
 
 
 class AgreementSettings(Settings):
@@ -63,7 +63,7 @@ def _sources(tag: str, judgments: Dataset) -> Iterator[Source]:
     rows = [row for row in judgments.table(columns=columns).to_pylist() if row["score"] is not None]
     attempts: int = judgments.manifest.parameters["attempts"]
     for attempt in range(attempts):
-        of_attempt = {PaperOf(row["query_key"], row["doc_key"]): row for row in rows if row["attempt"] == attempt}
+        of_attempt = {JudgedPaper(row["query_key"], row["doc_key"]): row for row in rows if row["attempt"] == attempt}
         yield Source(
             name=tag if attempts == 1 else f"{tag}#{attempt}",
             judge=tag,

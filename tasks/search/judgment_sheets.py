@@ -1,4 +1,4 @@
-"""Sheets on which people judge the same papers as a model: written blind, read back strictly."""
+"""Sheets on which people judge the same papers as a model, without seeing its scores."""
 
 import csv
 import random
@@ -12,27 +12,27 @@ from tasks.search.queries import read_queries
 from tasks.store.dataset import Dataset
 
 COLUMNS = ("query_key", "doc_key", "query", "title", "abstract", "label", "note")
-"""`label` is to be filled with 0 to 5; `note` is for people."""
+"""People fill in `label` with 0 to 5, and `note` as they like."""
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-class PaperOf(NamedTuple):
-    """A paper of a query."""
+class JudgedPaper(NamedTuple):
+    """A paper that is judged for a query."""
 
     query_key: str
     doc_key: str
 
 
 def write_judgment_sheet(judgments: Dataset, queries: Dataset, path: Path, *, papers: int = 100, seed: int = 42) -> int:
-    """Writes a CSV for people: papers drawn evenly from all levels that the judge gave, which the sheet does not show.
+    """Writes a CSV sheet with papers drawn evenly from all levels that the judge gave; it does not show the levels.
 
     Args:
         judgments: Dataset of stage `judge`.
         queries: Dataset of stage `search_queries`.
         path: File to write.
-        papers: How many papers, >= 1; fewer where fewer have a judgment.
-        seed: Of the drawing and of the order.
+        papers: Number of papers, >= 1; fewer if fewer have a judgment.
+        seed: Seed of the sample and of its order.
 
     Returns:
         Number of papers written.
@@ -55,14 +55,14 @@ def write_judgment_sheet(judgments: Dataset, queries: Dataset, path: Path, *, pa
     return len(drawn)
 
 
-def read_labels(path: Path) -> dict[PaperOf, int]:
-    """The labels of a sheet; rows without one are skipped.
+def read_labels(path: Path) -> dict[JudgedPaper, int]:
+    """Reads the labels of a sheet; rows without a label are skipped.
 
     Raises:
         BadInput: It cannot be read, lacks a column, or has a label that is no whole number from 0 to 5, or two labels
             for one paper.
     """
-    labels: dict[PaperOf, int] = {}
+    labels: dict[JudgedPaper, int] = {}
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             sheet = csv.DictReader(file)
@@ -71,16 +71,16 @@ def read_labels(path: Path) -> dict[PaperOf, int]:
             for row in sheet:
                 if not (told := (row["label"] or "").strip()):
                     continue
-                paper = PaperOf((row["query_key"] or "").strip(), (row["doc_key"] or "").strip())
+                paper = JudgedPaper((row["query_key"] or "").strip(), (row["doc_key"] or "").strip())
                 if told not in map(str, range(LEVELS)):
                     raise BadInput(f"{path}, line {sheet.line_num}: label {told!r}; write a whole number from 0 to 5")
                 if labels.setdefault(paper, int(told)) != int(told):
                     raise BadInput(f"{path}, line {sheet.line_num}: {paper.doc_key} has two labels for one query")
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise BadInput(f"{path}: no readable sheet ({error})") from error
+        raise BadInput(f"{path}: not a readable sheet ({error})") from error
     return labels
 
 
 def _harmless(text: str) -> str:
-    """A foreign text that no spreadsheet takes for a formula."""
+    """Returns foreign text that no spreadsheet interprets as a formula."""
     return f"'{text}" if text.startswith(_FORMULA) else text

@@ -1,4 +1,4 @@
-"""The pool of a search benchmark: which of the engines' results are the same paper, and what of it is judged."""
+"""Pools the engines' results: finds results that are the same paper, and keeps one text of each paper for judging."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -8,14 +8,14 @@ from tasks.search.judge import Paper
 from tasks.store.dataset import Dataset
 
 TELLING_WORDS = 4
-"""Words from which on a title names a paper; shorter ones ("Introduction") do so together with the abstract alone."""
+"""Words that a title needs to identify a paper; shorter titles ("Introduction") need an equal abstract too."""
 
 SAME_ABSTRACT = 0.5
-"""Share of common words among all words of two abstracts from which on they are versions of one."""
+"""Smallest Jaccard similarity of two abstracts that are versions of each other."""
 
 
 class Result(NamedTuple):
-    """A place in an engine's list."""
+    """One result in an engine's list."""
 
     engine: str
     rank: int
@@ -25,7 +25,7 @@ class Result(NamedTuple):
 
 
 class Pooled(NamedTuple):
-    """A paper that engines returned for a query, with the text of the first engine that did."""
+    """A paper that engines returned for a query, with the text of the first engine that returned it."""
 
     query_key: str
     doc_key: str
@@ -33,7 +33,7 @@ class Pooled(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a paper stands among the different papers of an engine's list, from 1."""
+    """Rank of a paper among the distinct papers of an engine's list, from 1."""
 
     query_key: str
     engine: str
@@ -42,7 +42,7 @@ class Place(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """All papers to judge, and the engines' lists in terms of them."""
+    """All papers to judge, and the engines' lists in terms of these papers."""
 
     papers: list[Pooled]
     places: list[Place]
@@ -54,7 +54,7 @@ def build_pool(results: Mapping[str, Dataset], depth: int) -> Pool:
 
     Args:
         results: Datasets of stage `search_results` by engine, in the order in which their texts are preferred.
-        depth: Places of each list that count.
+        depth: Number of results used from each list.
     """
     by_query: dict[str, list[Result]] = {}
     columns = ["query_key", "rank", "doc_key", "title", "abstract"]
@@ -78,10 +78,10 @@ def build_pool(results: Mapping[str, Dataset], depth: int) -> Pool:
 
 
 def same_papers(results: Sequence[Result]) -> list[str]:
-    """For each result of a query the key of its paper: that of the first result that is the same.
+    """Returns, for each result of a query, the key of its paper: the key of the first result that is the same paper.
 
-    Two results are the same paper when they have the same key, or the same title and, where both have abstracts,
-    versions of one abstract. A title of few words needs equal abstracts.
+    Two results are the same paper if they have the same key, or the same title and (if both have one) similar
+    abstracts. A title of few words needs equal abstracts.
     """
     names: dict[str, str] = {}
     by_title: dict[str, list[Result]] = {}
@@ -91,7 +91,7 @@ def same_papers(results: Sequence[Result]) -> list[str]:
         known = names.get(result.doc_key)
         if known is None:
             names[result.doc_key] = names[alike.doc_key] if alike else result.doc_key
-        elif alike and names[alike.doc_key] != known:  # this result shows that two papers so far are one
+        elif alike and names[alike.doc_key] != known:  # this result shows that two papers found so far are one
             joined = names[alike.doc_key]
             earlier = next(name for name in names.values() if name in (known, joined))
             names = {key: earlier if name in (known, joined) else name for key, name in names.items()}

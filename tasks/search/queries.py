@@ -1,7 +1,7 @@
-"""The `search_queries` stage: test sets of a search benchmark, read and checked.
+"""The `search_queries` stage: reads and checks the test sets of the search benchmark.
 
-A test set is a JSON object: `{key: {"search_query": text, "settings": {dimension: value}}}`. Keys are unique in their
-file alone, so a query is named `<test set>/<key>`, the test set after its file.
+A test set is a JSON object: `{key: {"search_query": text, "settings": {dimension: value}}}`. Keys are unique only
+within a file, so a query is named `<test set>/<key>`, where the test set is named after its file.
 """
 
 import json
@@ -11,42 +11,40 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-import pyarrow as pa
-
 from schemas.errors import BadInput
 from schemas.identifiers import ReleaseId
 from schemas.release import ReleaseDataset, SourceFile
 from schemas.search import KNOWN_DIMENSIONS, SearchQuery
 from schemas.settings import Settings
-from schemas.tables.search_queries import SEARCH_QUERIES
+from schemas.tables.search_queries import SEARCH_QUERIES, SearchQueryRow
 from tasks.store.dataset import Dataset, sha256_file
-from tasks.store.parquet import write_table
+from tasks.store.parquet import write_rows
 from tasks.store.stage import stage
 from tasks.store.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
 ENDING = "_search_queries"
-"""Taken off a file's name: `computer_science_ai_search_queries.json` holds the test set `computer_science_ai`."""
+"""Removed from a file's name: `computer_science_ai_search_queries.json` holds the test set `computer_science_ai`."""
 
 _QUERY = {"search_query", "settings"}
 
 
 class QuerySettings(Settings):
-    """Nothing to choose: the files decide."""
+    """The stage has no settings."""
 
 
 def open_query_files(paths: Iterable[Path]) -> ReleaseDataset:
-    """Files of queries as an input of the stage: their content and names enter the key, their folder does not.
+    """Returns query files as an input of the stage: their contents and names enter the key, their folder does not.
 
     Raises:
-        BadInput: There is none, one cannot be read, two have the same name, or they lie in different folders.
+        BadInput: No file is given, one cannot be read, two have the same name, or they are in different folders.
     """
     return _open_files("search_queries", sorted(paths, key=lambda path: path.name))
 
 
 def open_result_file(path: Path) -> ReleaseDataset:
-    """A file of recorded results as an input of stage `search_results`.
+    """Returns a file of recorded results as an input of the stage `search_results`.
 
     Raises:
         BadInput: It cannot be read.
@@ -55,7 +53,7 @@ def open_result_file(path: Path) -> ReleaseDataset:
 
 
 def open_label_file(path: Path) -> ReleaseDataset:
-    """A sheet of human judgments as an input of stage `agreement`.
+    """Returns a sheet of human judgments as an input of the stage `agreement`.
 
     Raises:
         BadInput: It cannot be read.
@@ -65,12 +63,12 @@ def open_label_file(path: Path) -> ReleaseDataset:
 
 def _open_files(dataset: Any, paths: list[Path]) -> ReleaseDataset:
     if not paths:
-        raise BadInput("no file of queries was named; add at least one")
+        raise BadInput("no file of queries was given; add at least one")
     if twice := [name for name, number in Counter(path.name for path in paths).items() if number > 1]:
-        raise BadInput(f"{twice[0]} is named twice; a test set is called after its file: rename one")
+        raise BadInput(f"{twice[0]} is given twice; a test set is named after its file: rename one")
     folders = {path.absolute().parent for path in paths}
     if len(folders) > 1:
-        raise BadInput(f"files lie in {' and '.join(sorted(map(str, folders)))}; put them into one folder")
+        raise BadInput(f"the files are in {' and '.join(sorted(map(str, folders)))}; move them into one folder")
     try:
         files = tuple(SourceFile(name=path.name, size=path.stat().st_size, sha256=sha256_file(path)) for path in paths)
     except OSError as error:
@@ -82,43 +80,42 @@ def _open_files(dataset: Any, paths: list[Path]) -> ReleaseDataset:
 def search_queries(work: Workspace[QuerySettings]) -> None:
     """Writes SEARCH_QUERIES, in the order of the files and of the queries in them.
 
-    Inputs: `files`, one test set each. Unknown dimensions and values are kept, counted and warned about.
+    Inputs: `files`, one test set each. Unknown dimensions and values are kept, counted and logged as warnings.
     """
     files = work.release("files")
     for shard in work.pending(["queries"]):
         with shard:
             queries = [query for file in files.files for query in read_test_set(files.directory / file.name)]
             for what, number in unknown_values(queries).items():
-                log.warning("%d queries have %s, which the benchmark's own table does not list; kept", number, what)
+                log.warning("%d queries have %s, which the benchmark does not define; kept", number, what)
                 shard.counts.notes[f"unknown {what}"] = number
             rows = [
-                {
-                    "query_key": query.query_key,
-                    "test_set": query.test_set,
-                    "text": query.text,
-                    "dimensions": [{"name": n, "value": v} for n, v in sorted(query.dimensions.items())],
-                }
+                SearchQueryRow(
+                    query.query_key,
+                    query.test_set,
+                    query.text,
+                    [{"name": name, "value": value} for name, value in sorted(query.dimensions.items())],
+                )
                 for query in queries
             ]
-            table = pa.Table.from_pylist(rows, SEARCH_QUERIES.arrow)
-            write_table(shard.file("part-00000.parquet"), SEARCH_QUERIES, table)
+            write_rows(shard.file("part-00000.parquet"), SEARCH_QUERIES, rows)
             shard.counts.read = shard.counts.kept = len(rows)
 
 
 def read_queries(dataset: Dataset, limit: int | None = None) -> list[SearchQuery]:
-    """The queries of a dataset of this stage; with a limit, the first of each test set."""
+    """Returns the queries of a dataset of this stage; with a limit, the first `limit` of each test set."""
     taken: Counter[str] = Counter()
     queries: list[SearchQuery] = []
-    for row in dataset.table().to_pylist():
-        taken[row["test_set"]] += 1
-        if limit is None or taken[row["test_set"]] <= limit:
-            dimensions = {pair["name"]: pair["value"] for pair in row["dimensions"]}
-            queries.append(SearchQuery(row["query_key"], row["test_set"], row["text"], dimensions))
+    for row in SEARCH_QUERIES.rows(dataset.table()):
+        taken[row.test_set] += 1
+        if limit is None or taken[row.test_set] <= limit:
+            dimensions = {pair["name"]: pair["value"] for pair in row.dimensions}
+            queries.append(SearchQuery(row.query_key, row.test_set, row.text, dimensions))
     return queries
 
 
 def name_test_set(file: str) -> str:
-    """What the queries of a file of that name are called after."""
+    """Returns the name of the test set in a file of that name."""
     stem = Path(file).stem
     return stem.removesuffix(ENDING) or stem
 
@@ -127,20 +124,20 @@ def read_test_set(path: Path) -> list[SearchQuery]:
     """Reads and checks one file of queries.
 
     Raises:
-        BadInput: It is no JSON, has a key twice, no query, or a query without text; the message names the first one.
+        BadInput: It is not JSON, repeats a key, or has no query or a query without text; the message names the first.
     """
     try:
         told = json.loads(path.read_bytes(), object_pairs_hook=_unique)
     except (OSError, ValueError, RecursionError) as error:
-        raise BadInput(f"{path}: no readable test set ({error})") from error
+        raise BadInput(f"{path}: not a readable test set ({error})") from error
     if not isinstance(told, dict) or not told:
-        raise BadInput(f"{path}: a test set is a JSON object with a query under every key")
+        raise BadInput(f"{path}: a test set must be a JSON object with one query per key")
     name = name_test_set(path.name)
     return [_read_query(path, name, key, query) for key, query in cast("dict[str, Any]", told).items()]
 
 
 def unknown_values(queries: Iterable[SearchQuery]) -> dict[str, int]:
-    """How many queries have a dimension, or a value of one, that the benchmark's own table does not list."""
+    """Counts queries by each dimension or value that the benchmark does not define."""
     found: Counter[str] = Counter()
     for query in queries:
         for name, value in query.dimensions.items():
@@ -152,7 +149,7 @@ def unknown_values(queries: Iterable[SearchQuery]) -> dict[str, int]:
 
 
 def marginals(queries: Iterable[SearchQuery]) -> dict[tuple[str, str, str], int]:
-    """Number of queries by test set, dimension and value, the most frequent value first."""
+    """Counts queries by test set, dimension and value, the most frequent value first."""
     found = Counter((q.test_set, name, value) for q in queries for name, value in q.dimensions.items())
     return dict(sorted(found.items(), key=lambda item: (item[0][:2], -item[1], item[0][2])))
 
@@ -176,5 +173,5 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = next(key for key, number in Counter(key for key, _ in pairs).items() if number > 1)
-        raise ValueError(f"the key {twice[:100]!r} stands twice in one object")
+        raise ValueError(f"the key {twice[:100]!r} occurs twice in one object")
     return found

@@ -47,15 +47,15 @@ def test_other_sets_of_the_form_load_and_keep_what_is_unknown(tmp_path: Path) ->
         ('{"q": {"search_query": null}}', "no text"),
         ('{"q": {"search_query": "  "}}', "is empty"),
         ('{"q": "text"}', "no text"),
-        ('{"q": {"search_query": "x"}, "q": {"search_query": "y"}}', "'q' stands twice"),
-        ('{"q": {"search_query": "x", "search_query": "y"}}', "stands twice"),
+        ('{"q": {"search_query": "x"}, "q": {"search_query": "y"}}', "'q' occurs twice"),
+        ('{"q": {"search_query": "x", "search_query": "y"}}', "occurs twice"),
         ('{"q": {"search_query": "x", "settings": {"length": 3}}}', "a text for every dimension"),
         ('{"q": {"search_query": "x", "settings": []}}', "a text for every dimension"),
         ('{"q": {"search_query": "x", "length": "Few words"}}', "length beside"),
-        ("{}", "with a query under every key"),
-        ("[]", "with a query under every key"),
-        ("{", "no readable test set"),
-        ("[" * 100_000, "no readable test set"),
+        ("{}", "with one query per key"),
+        ("[]", "with one query per key"),
+        ("{", "not a readable test set"),
+        ("[" * 100_000, "not a readable test set"),
     ],
 )
 def test_what_is_wrong_is_said(tmp_path: Path, text: str, message: str) -> None:
@@ -69,7 +69,7 @@ def test_files_are_known_by_content_and_name(tmp_path: Path) -> None:
         write(tmp_path / folder, '{"q": {"search_query": "x"}}')
     a, b = (tmp_path / folder / "set_search_queries.json" for folder in ("a", "b"))
     assert open_query_files([a]).digest == open_query_files([b]).digest
-    with pytest.raises(BadInput, match="named twice"):
+    with pytest.raises(BadInput, match="given twice"):
         open_query_files([a, b])
     with pytest.raises(BadInput, match="no file"):
         open_query_files([])

@@ -1,7 +1,7 @@
-"""The benchmark's own judge: a rubric of six levels, a confidence, and a sentence that says why.
+"""The benchmark's own judge: a rubric of six levels, a confidence and a one-sentence reason.
 
 Source: Paper Lantern's benchmark of academic paper search, with its settings (temperature 0.01, 4096 tokens).
-Deviates: the prompt is written anew; a thinking budget is not sent, since only some endpoints know one.
+Deviates: the prompt is written anew; no thinking budget is sent, because only some endpoints accept one.
 """
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -11,7 +11,7 @@ from tasks.search.judge import Verdict, judge
 
 
 class Relevance(BaseModel):
-    """The judgment as the model writes it."""
+    """The judgment in the model's answer."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -21,7 +21,7 @@ class Relevance(BaseModel):
 
 
 class Answer(BaseModel):
-    """The object around it."""
+    """The JSON object that the model must return."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -36,6 +36,6 @@ class Answer(BaseModel):
     parameters=Parameters(temperature=0.01, max_tokens=4096),
 )
 def paper_lantern(answer: Answer) -> Verdict:
-    """The three values as they stand."""
+    """Returns the three values unchanged."""
     found = answer.paper_query_relevance
     return Verdict(found.relevanceScore, found.confidenceLevel, " ".join(found.summaryStatement.split()))

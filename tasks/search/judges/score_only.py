@@ -1,4 +1,4 @@
-"""A judge that is asked for the level alone: what the confidence and the sentence of `paper_lantern` are worth."""
+"""A judge that returns only the level, to measure what the confidence and reason of `paper_lantern` add."""
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -7,7 +7,7 @@ from tasks.search.judge import Verdict, judge
 
 
 class Level(BaseModel):
-    """The judgment as the model writes it."""
+    """The judgment in the model's answer."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -22,5 +22,5 @@ class Level(BaseModel):
     parameters=Parameters(temperature=0.01, max_tokens=64),
 )
 def score_only(answer: Level) -> Verdict:
-    """The level as it stands."""
+    """Returns the level unchanged."""
     return Verdict(answer.relevanceScore)
