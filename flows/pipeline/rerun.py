@@ -17,6 +17,7 @@ from tasks.release.mirror import describe_dataset, hash_files
 from tasks.store.editions import Editions
 from tasks.store.recipes import PlannedStage, Recipes
 from tasks.store.stage import AnyStage
+from tasks.store.stages import declared_stages
 from tasks.store.store import Request, Store
 
 Mode = Literal["if_failed", "force"]
@@ -28,6 +29,7 @@ def rerun(pipeline: Pipeline, stage: str, mode: Mode = "if_failed", find: FindSt
 
     What those need is taken as it is (built only where it is missing). What is made from them follows: the
     store finds it where no byte has changed, and executes it where one has, or where it was never built.
+    A stage that declares its inputs is added to an edition that does not have it yet, with its default settings.
 
     Args:
         pipeline: Of the edition.
@@ -46,6 +48,8 @@ def rerun(pipeline: Pipeline, stage: str, mode: Mode = "if_failed", find: FindSt
     edition = editions.load(pipeline.edition)
     recipes = Recipes(pipeline.store)
     planned = {slot: _as_on_disk(entry, pipeline.store) for slot, entry in recipes.load(edition).items()}
+    if not any(stage in (slot, entry.stage) for slot, entry in planned.items()):
+        planned |= _plan_added(stage)
     chosen = choose_slots(edition, planned, stage)
     if edition.published and mode == "force":
         raise UsageError(
@@ -64,6 +68,14 @@ def rerun(pipeline: Pipeline, stage: str, mode: Mode = "if_failed", find: FindSt
             editions.record(edition.name, edition.release, {slot: ref})
         current[slot] = built[slot] = ref
     return built
+
+
+def _plan_added(stage: str) -> dict[str, PlannedStage]:
+    """Plans a stage that declares its inputs, in a slot of its own name; nothing for any other name."""
+    if stage not in declared_stages() or not (found := find_stage(stage)).inputs:
+        return {}
+    parameters = found.settings().model_dump(mode="json")
+    return {stage: PlannedStage(stage=found.name, parameters=parameters, inputs=dict(found.inputs))}
 
 
 def _as_on_disk(entry: PlannedStage, store: Store) -> PlannedStage:

@@ -1,7 +1,7 @@
 """What a stage is: a pure function from content-addressed inputs to an immutable dataset."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from schemas.errors import StageFailed
@@ -25,6 +25,7 @@ class Stage(Generic[P]):
     settings: type[P]
     function: Callable[[Workspace[P]], None]
     after: str | None = None
+    inputs: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def __call__(self, workspace: Workspace[P]) -> None:
         """Runs the stage's function in a workspace."""
@@ -52,7 +53,7 @@ def require_version(what: str, installed: int, planned: int) -> None:
 
 
 def stage(
-    name: str, *, version: int, settings: type[P], after: str | None = None
+    name: str, *, version: int, settings: type[P], after: str | None = None, inputs: Mapping[str, str] | None = None
 ) -> Callable[[Callable[[Workspace[P]], None]], Stage[P]]:
     """Declares a function as a stage. This is the only place where a stage is named: `tasks.store.stages` reads it.
 
@@ -61,9 +62,11 @@ def stage(
         version: Raised when the result can change.
         settings: Type of its parameters; they enter the key whole.
         after: The stage that this one follows in the order of data, in which stages are listed and `--until` counts.
+        inputs: Slots of an edition by the names under which the stage reads them, for a stage that no plan of this
+            project names: `arena rerun` then adds it to an edition.
     """
 
     def decorate(function: Callable[[Workspace[P]], None]) -> Stage[P]:
-        return Stage(StageName(name), version, settings, function, after)
+        return Stage(StageName(name), version, settings, function, after, inputs or {})
 
     return decorate
