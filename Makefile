@@ -1,4 +1,4 @@
-# One word for each thing to do. Every target installs what it needs into .venv first; the second time takes no time.
+# One word for each thing to do. Every target installs what it needs into .venv first; the second time that takes no time.
 
 PYTHON ?= python3
 TORCH ?= torch==2.13.0
@@ -7,10 +7,10 @@ TORCH ?= torch==2.13.0
 VENV := .venv
 RUN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-EXTRAS := dense,organize,llm,pdf,dev
+EXTRAS := dense,organize,llm,pdf,docs,dev
 export HF_HUB_OFFLINE ?= 1
 
-.PHONY: demo test lint types bench ui e2e
+.PHONY: demo test lint types docs bench ui e2e
 
 demo: $(STAMP)
 	$(RUN)/arena demo
@@ -25,6 +25,10 @@ lint: $(STAMP)
 
 types: $(STAMP)
 	$(RUN)/pyright --pythonpath $(RUN)/python
+
+docs: $(STAMP)
+	$(RUN)/sphinx-build --quiet --fail-on-warning --keep-going --fresh-env -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
 
 bench: $(STAMP)
 	$(RUN)/pytest -m bench tests/bench

@@ -2,7 +2,7 @@
 
 The store alone decides whether a stage has to execute; Prefect's result cache is not used. The task asks the store and
 ends in the state `Cached` when the dataset was there whole, so the state is true also for a dataset that another
-process built, or that was deleted (infra/decisions/0004-cached-means-the-store-has-it.md).
+process built, or that was deleted (docs/decisions/0004-cached-means-the-store-has-it.md).
 """
 
 import time

@@ -143,7 +143,7 @@ def _try_out(root: Path, mount: Mount, what: str, holds: Callable[[Path], bool],
 def _refusal(root: Path, mount: Mount, what: str) -> StoreError:
     return StoreError(
         f"store {root}: its file system ({mount.kind}, {mount.source}) is not fit for a store: {what}; "
-        "take a local disk, or shared storage with POSIX renames and locks (infra/README.md, shared storage)"
+        "take a local disk, or shared storage with POSIX renames and locks (docs/how-to/install.md, shared storage)"
     )
 
 

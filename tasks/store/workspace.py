@@ -247,7 +247,7 @@ class Workspace(Generic[P]):
             if time.monotonic() > deadline:
                 raise StoreError(
                     f"stage {self.stage}: shard {name} was made on another machine and is not in {self.folder} after "
-                    f"{SEEN_WITHIN:.0f} s; mount one shared folder under the same path everywhere (infra/README.md)"
+                    f"{SEEN_WITHIN:.0f} s; mount one folder under the same path everywhere: docs/how-to/install.md"
                 )
             time.sleep(0.1)
 

@@ -1,6 +1,5 @@
-"""Declared tables: rows are checked against them, and their page is up to date."""
+"""Declared tables: rows are checked against them."""
 
-from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import pyarrow as pa
@@ -9,7 +8,6 @@ import pytest
 from schemas.errors import BadInput
 from schemas.table import Column, Table, all_tables, declare
 from schemas.tables.qrels import QRELS
-from schemas.tables_page import tables_page
 
 
 def test_rows_are_taken_by_name_and_cast_without_loss() -> None:
@@ -68,8 +66,3 @@ def test_null_is_allowed_where_the_annotation_says_so() -> None:
 def test_a_name_is_taken_once() -> None:
     with pytest.raises(ValueError, match="two tables are named qrels"):
         declare(Table("qrels", Another))
-
-
-def test_the_page_of_tables_is_up_to_date() -> None:
-    page = Path(__file__).parents[2] / "infra" / "TABLES.md"
-    assert page.read_text() == tables_page(), "run: python -m schemas.tables_page > infra/TABLES.md"
