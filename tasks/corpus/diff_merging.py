@@ -1,7 +1,7 @@
 """Makes the records of a new release from those of an earlier release and the diffs between the two.
 
 The result is byte for byte the same as reading the whole new release; for the rules see
-infra/decisions/0008-a-week-is-made-of-diffs-and-buckets.md. Only buckets that a diff changes are rewritten, a few
+docs/decisions/0008-a-week-is-made-of-diffs-and-buckets.md. Only buckets that a diff changes are rewritten, a few
 thousand rows at a time; the others are reused as they are. Memory holds one bucket's keys and changes, and for
 citations the ids of all records that the diffs name.
 """
