@@ -15,7 +15,7 @@ from tasks.demo.standin.server import NAME, StandIn, StandInSettings
 from tasks.llm.cache import Cache
 from tasks.llm.database import Database
 from tasks.llm.export import export_calls
-from tasks.llm.key import Keyed
+from tasks.llm.key import RequestKey
 from tasks.llm.replay import Replay, write_replay
 from tasks.llm.usage import call_costs, call_keys
 from tasks.store.dataset import Dataset
@@ -110,7 +110,7 @@ def why_miss(
     wanted = call_keys(_datasets(store, choose_edition(store, edition))) if not keys else set[str]()
     with _cache(store) as cache:
         asked = {
-            stored.exchange.key: Keyed(stored.exchange.key, stored.parts)
+            stored.exchange.key: RequestKey(stored.exchange.key, stored.parts)
             for stored in cache.rows()
             if stored.exchange.key in wanted or any(stored.exchange.key.startswith(key) for key in keys)
         }
