@@ -1,4 +1,4 @@
-"""The publication date that decides what a topic may see, and how much of it is known."""
+"""Resolves publication dates and their precision, and the horizon of a survey."""
 
 import calendar
 import re
@@ -8,12 +8,15 @@ from typing import Literal, NamedTuple
 from schemas.settings import YearOnlySurvey
 
 Precision = Literal["day", "month", "year", "none"]
-GIVEN = re.compile(r"([0-9]{4})(?:-([0-9]{1,2})(?:-([0-9]{1,2}))?)?")
+DATE = re.compile(r"([0-9]{4})(?:-([0-9]{1,2})(?:-([0-9]{1,2}))?)?")
 PRECISIONS: dict[int | None, Precision] = {1: "year", 2: "month", 3: "day"}
 
 
 class Publication(NamedTuple):
-    """A resolved date; `unparseable` and `disagrees` say what was wrong with the record."""
+    """A resolved date.
+
+    `unparseable`: the record's date cannot be read. `disagrees`: its date and its year differ.
+    """
 
     date: date | None
     precision: Precision
@@ -22,12 +25,12 @@ class Publication(NamedTuple):
 
 
 def resolve_date(given: str | None, year: int | None) -> Publication:
-    """The latest day that a record's date and year allow.
+    """Returns the latest day that a record's date and year allow.
 
     Args:
         given: `YYYY-MM-DD`, `YYYY-MM` (its last day) or `YYYY` (31 December); anything else counts as unparseable, and
-            the year takes its place.
-        year: Where a date is given too and its year is another, the date wins.
+            the year is used instead.
+        year: Used without a date; where both are given and differ, the date wins.
 
     Source: section 3.2 of the ResearchArena paper (year only: 31 December).
     """
@@ -41,7 +44,7 @@ def resolve_date(given: str | None, year: int | None) -> Publication:
 
 
 def _parse(text: str) -> tuple[date, Precision] | None:
-    match = GIVEN.fullmatch(text)
+    match = DATE.fullmatch(text)
     if match is None:
         return None
     year, month = int(match[1]), int(match[2] or 12)
@@ -53,11 +56,11 @@ def _parse(text: str) -> tuple[date, Precision] | None:
 
 
 def horizon_of(published: date | None, precision: str, policy: YearOnlySurvey) -> date | None:
-    """The date before which documents must be published for a survey; None: the survey has no horizon.
+    """Returns the date before which a survey's documents must be published, or None when it has no horizon.
 
     Args:
         published: The survey's resolved date.
-        precision: Of that date; the policy applies to `year` alone.
+        precision: Precision of that date; the policy applies to `year` alone.
         policy: `dec31`, `jan1` (strictest against leakage) or `drop`.
     """
     if published is None or precision != "year" or policy == "dec31":

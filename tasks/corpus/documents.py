@@ -1,7 +1,7 @@
-"""Stage `documents`: which papers can be retrieved.
+"""Stage `documents`: selects the papers that can be retrieved.
 
-Scale: bucket by bucket, some thousand papers in memory at a time; only a limit needs a look at the ids of all papers
-before.
+Scale: works bucket by bucket with a few thousand papers in memory; only with a limit it first reads the ids of all
+papers.
 """
 
 from collections.abc import Iterator
@@ -24,11 +24,11 @@ from tasks.store.stage import stage
 from tasks.store.workspace import Workspace
 
 ROWS = 16 * 1024
-"""Papers that are in memory at a time."""
+"""Papers in memory at a time."""
 
 
 class Rule(NamedTuple):
-    """Which papers are documents, and the name under which the others are counted."""
+    """The condition that makes a paper a document, and the drop reason of the others."""
 
     condition: pc.Expression
     dropped: str
@@ -38,7 +38,7 @@ RULES: dict[CorpusRule, Rule] = {
     "full_text": Rule(pc.field("has_full_text"), "no_full_text"),
     "abstract": Rule(pc.field("title").is_valid() & pc.field("abstract").is_valid(), "no_title_or_abstract"),
 }
-CHOICE = """
+LIMITED_IDS = """
     WITH cited AS (FROM eligible SEMI JOIN cited_papers ON corpus_id = cited_id),
     others AS (FROM eligible ANTI JOIN cited_papers ON corpus_id = cited_id)
     FROM cited UNION ALL (
@@ -65,22 +65,22 @@ class _Bucket(NamedTuple):
 
 @stage("documents", version=1, settings=DocumentSettings, after="references")
 def documents(work: Workspace[DocumentSettings]) -> None:
-    """The corpus, in as many buckets as `papers`; surveys stay in it, since the filter keeps them out of every search.
+    """Writes the corpus, in as many buckets as `papers`; surveys stay in it, because every search filters them out.
 
-    With a limit, every document that an accepted survey cites is kept, so that topics lose nothing, and others join in
-    ascending order of a hash of their id.
+    With a limit, every document that an accepted survey cites is kept, so that topics lose nothing. The rest is filled
+    up in ascending order of a hash of the id.
 
-    Deviates: the paper's corpus has full texts only (section 3.1); `abstract` is for releases with too few of them.
+    Deviates: the paper's corpus has full texts only (section 3.1); `abstract` is for releases with too few full texts.
     """
     files = work.dataset("papers").files()
-    chosen = _choose(work) if work.settings.limit else None
+    chosen = _apply_limit(work) if work.settings.limit else None
     buckets = {path.stem: _Bucket(path, chosen, work.settings.corpus) for path in files}
-    alone = {} if chosen else {path.stem: [path] for path in files}  # what a limit leaves depends on all papers
-    work.map_shards(_select_bucket, buckets, alone)
+    reads = {} if chosen else {path.stem: [path] for path in files}  # with a limit, a bucket depends on all papers
+    work.map_shards(_select_bucket, buckets, reads)
 
 
-def _choose(work: Workspace[DocumentSettings]) -> Path:
-    """Writes the ids that the limit leaves."""
+def _apply_limit(work: Workspace[DocumentSettings]) -> Path:
+    """Writes the ids of the documents that the limit keeps to a scratch file."""
     path = work.scratch / "chosen.npy"
     papers = (rows for file in work.dataset("papers").files() for rows in _eligible(file, work.settings.corpus))
     ids = (pa.record_batch({"corpus_id": rows["corpus_id"].combine_chunks()}) for rows in papers)
@@ -88,12 +88,12 @@ def _choose(work: Workspace[DocumentSettings]) -> Path:
         db.from_arrow(pa.RecordBatchReader.from_batches(pa.schema([("corpus_id", pa.int64())]), ids)).create("eligible")
         cited = work.dataset("references").relation(db).filter("cited_id IS NOT NULL")
         cited.select("cited_id").distinct().create("cited_papers")
-        np.save(path, db.sql(CHOICE, params={"limit": work.settings.limit}).fetchnumpy()["corpus_id"])
+        np.save(path, db.sql(LIMITED_IDS, params={"limit": work.settings.limit}).fetchnumpy()["corpus_id"])
     return path
 
 
 def _eligible(papers: Path, corpus: CorpusRule) -> Iterator[pa.Table]:
-    """The documents among a bucket's papers, before any limit."""
+    """Yields the documents among a bucket's papers, before any limit."""
     columns = [*DOCUMENTS.arrow.names, "has_full_text"]
     with pq.ParquetFile(papers) as file:
         for batch in file.iter_batches(ROWS, columns=columns):

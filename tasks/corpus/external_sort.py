@@ -1,7 +1,7 @@
-"""An external sort by bucket and key: rows of any number, in any order, come back sorted in bounded memory.
+"""External merge sort by bucket and key: sorts any number of rows in bounded memory.
 
-A run is one Arrow file: its rows ascend by (bucket, key), its batches are small and none spans two buckets, and its
-schema metadata say at which batch each bucket begins. Merging holds a few batches of every run.
+A run is an Arrow file whose rows ascend by (bucket, key). Its batches are small, no batch spans two buckets, and the
+schema metadata say at which batch each bucket begins. A merge holds a few batches of every run in memory.
 """
 
 import json
@@ -14,24 +14,24 @@ import numpy as np
 import pyarrow as pa
 
 RUN_BYTES = 64 * 1024 * 1024
-"""Rows that are sorted in memory before they are written as a run."""
+"""Bytes of rows that are sorted in memory and written as one run."""
 
 BATCH_BYTES = 256 * 1024
-"""Size of a batch; merging n runs holds n of them."""
+"""Bytes of a batch; merging n runs holds at least n batches."""
 
 WINDOW_BATCHES = 32
-"""Batches read in one go over all runs, when there are few runs."""
+"""Batches read at once over all runs together, when there are few runs."""
 
 BOUNDS = b"bounds"
 
 
 class RunWriter:
-    """Sorts rows into runs as they arrive.
+    """Sorts incoming rows into runs.
 
     Args:
-        new_file: Gives the path of the next run.
+        new_file: Returns the path of the next run.
         key: Integer column to sort by.
-        buckets: A row's bucket is its key modulo this.
+        buckets: Number of buckets; the bucket of a row is its key modulo this number.
     """
 
     def __init__(self, new_file: Callable[[], Path], key: str, buckets: int) -> None:
@@ -42,14 +42,14 @@ class RunWriter:
         self._bytes = 0
 
     def write(self, rows: pa.Table) -> None:
-        """Adds rows; rows of equal key keep the order in which they were added."""
+        """Adds rows; rows with equal keys keep the order in which they were added."""
         self._tables.append(rows)
         self._bytes += rows.nbytes
         if self._bytes >= RUN_BYTES:
             self.close()
 
     def close(self) -> None:
-        """Writes what is held as one run."""
+        """Writes the rows in memory as one run."""
         if not self._tables:
             return
         rows = pa.concat_tables(self._tables)
@@ -75,7 +75,7 @@ def _write_run(path: Path, rows: pa.Table, starts: np.ndarray) -> None:
 
 
 class _Cursor:
-    """Where a merge stands in one bucket's part of a run: the rows read and not yet given out, and their keys."""
+    """Read position in one bucket of a run, with the rows read but not yet merged, and their keys."""
 
     def __init__(self, path: Path, place: int, bucket: int) -> None:
         self._path = path
@@ -91,7 +91,7 @@ class _Cursor:
         return self._next < self._stop
 
     def read(self, key: str, batches: int) -> None:
-        """Reads up to `batches` batches more."""
+        """Reads up to `batches` further batches."""
         stop = min(self._stop, self._next + batches)
         with _open_run(self._path) as reader:
             found = pa.Table.from_batches([reader.get_batch(number) for number in range(self._next, stop)])
@@ -101,7 +101,7 @@ class _Cursor:
         self.keys = self._rows[0][key].to_numpy()
 
     def take_below(self, bound: int | None) -> pa.Table:
-        """Removes and returns the rows with a key below `bound` (None: all)."""
+        """Removes and returns the rows with a key below `bound` (all rows when None)."""
         count = len(self.keys) if bound is None else int(np.searchsorted(self.keys, bound))
         rows, self.keys = self._rows[0], self.keys[count:]
         self._rows = [rows.slice(count)]
@@ -110,7 +110,7 @@ class _Cursor:
 
 @contextmanager
 def _open_run(path: Path) -> Generator[pa.ipc.RecordBatchFileReader]:
-    """Open only while it is read: a merge may have more runs than a process may have open files."""
+    """Opens a run for one read, because a merge may have more runs than a process may have open files."""
     with pa.OSFile(str(path)) as source:
         yield pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(use_threads=False))
 
@@ -118,11 +118,10 @@ def _open_run(path: Path) -> Generator[pa.ipc.RecordBatchFileReader]:
 def merge_runs(runs: Sequence[tuple[int, Path]], key: str, bucket: int) -> Iterator[pa.Table]:
     """Yields the rows of one bucket in windows: keys ascend from window to window, and no key is in two windows.
 
-    Inside a window, rows of equal key stand in the order of `runs`, then as they were written; other rows do not stand
-    in order.
+    Within a window rows are not sorted by key; only rows with equal keys are ordered, by `runs` and then as written.
 
     Args:
-        runs: Runs with the number of the input they came from, which becomes the column `place`.
+        runs: Runs, each with the number of the input it came from, which becomes the column `place`.
         key: The column by which the runs are sorted.
         bucket: Which bucket.
     """

@@ -1,11 +1,10 @@
-"""Stage `extracted_mindmaps`: the mind-map of every survey of which a model can read one off a figure."""
+"""Stage `extracted_mindmaps`: a model reads mind-maps from the figures of surveys."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import Field
@@ -14,8 +13,8 @@ from schemas.llm import Image, LlmAccess, ModelName
 from schemas.manifest import Counts
 from schemas.mindmap import dump_tree, tree_shape
 from schemas.settings import Settings
-from schemas.tables.figure_readings import FIGURE_READINGS
-from schemas.tables.mindmaps import MINDMAPS
+from schemas.tables.figure_readings import FIGURE_READINGS, FigureReadingRow
+from schemas.tables.mindmaps import MINDMAPS, MindmapRow
 from tasks.corpus.figures.maps import (
     Reading,
     Rules,
@@ -26,35 +25,35 @@ from tasks.corpus.figures.maps import (
     triage,
     triage_question,
 )
+from tasks.corpus.mindmaps import read_titles
 from tasks.llm.asker import Asker, in_threads, open_door, write_calls
 from tasks.llm.blocking import BlockingDoor
 from tasks.llm.filled_prompt import FilledPrompt, ask_by_batch
 from tasks.llm.images import read_image
-from tasks.store.parquet import write_table
+from tasks.store.parquet import write_rows
 from tasks.store.shard import Shard
 from tasks.store.stage import stage
 from tasks.store.workspace import Workspace
 
 FAILED = ("failed", "refused", "triage_failed")
-
-Row = dict[str, Any]
+"""Outcomes of a figure that count as failures of the model."""
 
 
 class ExtractedMindmapSettings(Settings):
-    """Who reads figures, and which maps are kept."""
+    """Which model reads figures, and which maps are kept."""
 
-    model: ModelName = Field(description="Model that reads captions and pictures; it must take pictures.")
-    max_read: int = Field(default=6, ge=1, le=100, description="Figures of a survey that are read, the first chosen.")
+    model: ModelName = Field(description="Model that reads captions and pictures; it must accept images.")
+    max_read: int = Field(default=6, ge=1, le=100, description="Figures read per survey, the first of those chosen.")
     max_label: int = Field(default=200, ge=1, description="A map with a longer label, in characters, is dropped.")
 
     @property
     def rules(self) -> Rules:
-        """Limits as `read_figures` takes them."""
+        """The limits of `read_figures`."""
         return Rules(self.max_read, self.max_label)
 
 
 class _Reader(NamedTuple):
-    """All that goes through the surveys of a shard."""
+    """The model that reads the figures of a shard, and how to ask it."""
 
     door: BlockingDoor
     access: LlmAccess
@@ -73,20 +72,19 @@ class _Reader(NamedTuple):
 
 @stage("extracted_mindmaps", version=1, settings=ExtractedMindmapSettings, after="figures")
 def extracted_mindmaps(work: Workspace[ExtractedMindmapSettings]) -> None:
-    """One row per survey with a map (MINDMAPS); side tables `figure_readings` (every figure) and `calls`.
+    """Writes one row per survey with a map (MINDMAPS); side tables `figure_readings` (every figure) and `calls`.
 
-    Inputs: `topics`, `figures`. A model chooses figures by their captions, then reads the tree off each chosen picture.
-    At most one map a survey: the valid one with most nodes, of equal ones the first. A cap that is reached ends the
-    stage, as in stage `surveys`; what a model got wrong is counted as failed.
+    Inputs: `topics`, `figures`. A model chooses figures by their captions, then reads the tree in each chosen picture.
+    Each survey has at most one map: the valid one with the most nodes, and of equally large ones the first. Reaching
+    the budget cap ends the stage, as in stage `surveys`; unusable replies are counted as failed.
 
     Raises:
-        UsageError: No endpoint is set up, or another one than the settings name.
-        OverBudget: The cap leaves too little.
+        UsageError: No endpoint is set up, or not the one that the settings name.
+        OverBudget: The cap leaves too little for the next call.
 
-    Source: section 3 of the ResearchArena paper, which names neither model nor checks.
+    Source: section 3 of the ResearchArena paper, which names neither the model nor any checks.
     """
-    surveys = work.dataset("topics").table(columns=["topic_id", "title"])
-    titles: dict[int, str] = dict(zip(*(column.to_pylist() for column in surveys.columns), strict=True))
+    titles = read_titles(work)
     files = {path.stem.removeprefix("part-"): path for path in work.dataset("figures").files()}
     if work.finished() >= set(files):
         return
@@ -98,7 +96,7 @@ def extracted_mindmaps(work: Workspace[ExtractedMindmapSettings]) -> None:
 
 
 def _surveys(path: Path, titles: Mapping[int, str]) -> list[Survey]:
-    """The surveys of a file of FIGURES in order; pictures stay on disk."""
+    """Returns the surveys of a file of FIGURES in order; pictures are loaded only when needed."""
     rows = pq.read_table(path, columns=["corpus_id", "figure", "caption", "image_sha256"]).to_pylist()
     figures: dict[int, list[Shown]] = {}
     for row in rows:
@@ -117,7 +115,7 @@ def _loader(path: Path, corpus_id: int) -> Callable[[str], Image]:
 
 def _write(shard: Shard, surveys: list[Survey], reader: _Reader) -> None:
     if reader.access.settings.batch:
-        _ask_first(surveys, reader)
+        _send_batches(surveys, reader)
 
     def read(survey: Survey) -> tuple[Asker, list[Reading]]:
         asker = reader.asker(survey)
@@ -128,8 +126,8 @@ def _write(shard: Shard, surveys: list[Survey], reader: _Reader) -> None:
     readings = [(survey, reading) for survey, (_, readings) in zip(surveys, found, strict=True) for reading in readings]
     maps = [_map(survey, reading, model) for survey, reading in readings if reading.outcome == "kept"]
     rows = [_reading(survey, reading, model) for survey, reading in readings]
-    for name, table, content in (("part", MINDMAPS, maps), (FIGURE_READINGS.name, FIGURE_READINGS, rows)):
-        write_table(shard.file(f"{name}-{shard.name}.parquet"), table, pa.Table.from_pylist(content, table.arrow))
+    write_rows(shard.file(f"part-{shard.name}.parquet"), MINDMAPS, maps)
+    write_rows(shard.file(f"{FIGURE_READINGS.name}-{shard.name}.parquet"), FIGURE_READINGS, rows)
     write_calls(shard.file(f"calls-{shard.name}.parquet"), (asker for asker, _ in found))
     outcomes = Counter(reading.outcome for _, reading in readings)
     failed = sum(outcomes.pop(outcome, 0) for outcome in FAILED)
@@ -137,8 +135,8 @@ def _write(shard: Shard, surveys: list[Survey], reader: _Reader) -> None:
     shard.counts.add(Counts(read=len(readings), kept=kept, failed=failed, dropped=dict(outcomes)))
 
 
-def _ask_first(surveys: list[Survey], reader: _Reader) -> None:
-    """Has the batch service answer the captions of a shard, then its pictures."""
+def _send_batches(surveys: list[Survey], reader: _Reader) -> None:
+    """Sends the captions of a shard to the batch service, then its pictures."""
     captions = [triage_question(survey) for survey in surveys if survey.captioned]
     reader.ask_by_batch(captions)
     pictures = [
@@ -150,36 +148,36 @@ def _ask_first(surveys: list[Survey], reader: _Reader) -> None:
     reader.ask_by_batch(pictures)
 
 
-def _reading(survey: Survey, reading: Reading, model: str) -> Row:
+def _reading(survey: Survey, reading: Reading, model: str) -> FigureReadingRow:
     shape = tree_shape(reading.tree) if reading.tree else None
-    return {
-        "corpus_id": survey.corpus_id,
-        "figure": reading.shown.figure,
-        "image_sha256": reading.shown.image_sha256,
-        "outcome": reading.outcome,
-        "note": reading.note,
-        "nodes": shape.nodes if shape else None,
-        "depth": shape.depth if shape else None,
-        "tree": dump_tree(reading.tree) if reading.tree else None,
-        "raw": reading.raw,
-        "model": model,
-        "prompt_id": reading.prompt_id,
-    }
+    return FigureReadingRow(
+        corpus_id=survey.corpus_id,
+        figure=reading.shown.figure,
+        image_sha256=reading.shown.image_sha256,
+        outcome=reading.outcome,
+        note=reading.note,
+        nodes=shape.nodes if shape else None,
+        depth=shape.depth if shape else None,
+        tree=dump_tree(reading.tree) if reading.tree else None,
+        raw=reading.raw,
+        model=model,
+        prompt_id=reading.prompt_id,
+    )
 
 
-def _map(survey: Survey, reading: Reading, model: str) -> Row:
+def _map(survey: Survey, reading: Reading, model: str) -> MindmapRow:
     assert reading.tree is not None
     shape = tree_shape(reading.tree)
-    return {
-        "topic_id": survey.corpus_id,
-        "title": survey.title,
-        "tree": dump_tree(reading.tree),
-        "nodes": shape.nodes,
-        "depth": shape.depth,
-        "source": "figure model",
-        "figure": reading.shown.figure,
-        "caption": reading.shown.caption,
-        "image_sha256": reading.shown.image_sha256,
-        "model": model,
-        "prompt_id": reading.prompt_id,
-    }
+    return MindmapRow(
+        topic_id=survey.corpus_id,
+        title=survey.title,
+        tree=dump_tree(reading.tree),
+        nodes=shape.nodes,
+        depth=shape.depth,
+        source="figure model",
+        figure=reading.shown.figure,
+        caption=reading.shown.caption,
+        image_sha256=reading.shown.image_sha256,
+        model=model,
+        prompt_id=reading.prompt_id,
+    )

@@ -1,7 +1,7 @@
-"""Stage `papers`: record, abstract and full text of a paper joined, its publication date resolved.
+"""Stage `papers`: joins record, abstract and full text of each paper and resolves its publication date.
 
-Scale: every input is bucketed alike and ascends by id, so a bucket is merged by itself, some thousand papers in
-memory at a time; of full texts only ids, the parser's abstracts and one integer a paragraph are read.
+Scale: all inputs have the same buckets and ascend by id, so each bucket is merged on its own with a few thousand papers
+in memory. Of full texts only ids, the parser's abstracts and one integer per paragraph are read.
 """
 
 from collections import Counter
@@ -27,19 +27,19 @@ from tasks.store.stage import stage
 from tasks.store.workspace import Workspace
 
 ROWS = 16 * 1024
-"""Papers that are in memory at a time."""
+"""Papers in memory at a time."""
 
-ABSTRACTS = ["corpus_id", "abstract"]
-SIGNS = ["corpus_id", "abstract", "paragraphs.list.element.section"]
-"""What is read of a full text: enough to see whether it has paragraphs."""
+ABSTRACT_COLUMNS = ["corpus_id", "abstract"]
+FULL_TEXT_COLUMNS = ["corpus_id", "abstract", "paragraphs.list.element.section"]
+"""Just enough of a full text to see whether it has paragraphs."""
 
-BLANKS = " \t\r\n"
+WHITESPACE = " \t\r\n"
 
 _resolved = lru_cache(maxsize=1 << 16)(resolve_date)
 
 
 class PapersSettings(Settings):
-    """Nothing to choose: buckets are those of `paper_records`."""
+    """No settings: the buckets are those of `paper_records`."""
 
 
 class _Bucket(NamedTuple):
@@ -49,28 +49,28 @@ class _Bucket(NamedTuple):
 
     @property
     def files(self) -> list[Path]:
-        """What decides the bucket's papers."""
+        """All files that the bucket's papers depend on."""
         return [path for path in (self.records, self.abstracts, self.full_texts) if path]
 
 
 @stage("papers", version=1, settings=PapersSettings, after="full_texts")
 def papers(work: Workspace[PapersSettings]) -> None:
-    """One row per paper record, in as many buckets as `paper_records` has.
+    """Writes one row per paper record, in as many buckets as `paper_records` has.
 
-    The abstract is that of `abstracts`, else the parser's. Counts: what was wrong with dates, how precise they are, how
-    many papers have abstract and full text, how many abstracts and full texts belong to no paper.
+    The abstract is that of `abstracts`, or else the parser's. The notes count problems with dates, dates by precision,
+    papers with abstract and with full text, and abstracts and full texts that belong to no paper.
 
     Raises:
-        BadInput: The inputs are not bucketed alike.
+        BadInput: The inputs have different buckets.
     """
     records = work.dataset("paper_records").files()
-    abstracts = _same_buckets(work, "abstract_records", records)
-    texts = _same_buckets(work, "full_texts", records) if "full_texts" in work.inputs else [None] * len(records)
+    abstracts = _matching_files(work, "abstract_records", records)
+    texts = _matching_files(work, "full_texts", records) if "full_texts" in work.inputs else [None] * len(records)
     buckets = {r.stem: _Bucket(r, a, t) for r, a, t in zip(records, abstracts, texts, strict=True)}
     work.map_shards(_join_bucket, buckets, {name: bucket.files for name, bucket in buckets.items()})
 
 
-def _same_buckets(work: Workspace[PapersSettings], name: str, like: list[Path]) -> list[Path]:
+def _matching_files(work: Workspace[PapersSettings], name: str, like: list[Path]) -> list[Path]:
     found = work.dataset(name).files()
     if [path.name for path in found] != [path.name for path in like]:
         raise BadInput(
@@ -87,20 +87,20 @@ def _join_bucket(shard: Shard, bucket: _Bucket) -> None:
 
 
 def _joined(bucket: _Bucket, counts: Counts) -> Iterator[pa.Table]:
-    """The bucket's papers; counts what is to be reported of them, and what belongs to no paper."""
-    abstracts = _Ascending(bucket.abstracts, ABSTRACTS)
-    texts = _Ascending(bucket.full_texts, SIGNS) if bucket.full_texts else None
+    """Yields the bucket's papers and counts them, and the abstracts and full texts that belong to no paper."""
+    abstracts = _SortedReader(bucket.abstracts, ABSTRACT_COLUMNS)
+    texts = _SortedReader(bucket.full_texts, FULL_TEXT_COLUMNS) if bucket.full_texts else None
     with pq.ParquetFile(bucket.records) as file:
         for batch in file.iter_batches(ROWS):
             ids = batch["corpus_id"].to_numpy()
-            signs = texts.beside(ids) if texts else FULL_TEXTS.empty().take(pa.nulls(len(ids), pa.int64()))
-            yield _papers(pa.Table.from_batches([batch]), abstracts.beside(ids), signs, counts)
+            text_rows = texts.rows_of(ids) if texts else FULL_TEXTS.empty().take(pa.nulls(len(ids), pa.int64()))
+            yield _papers(pa.Table.from_batches([batch]), abstracts.rows_of(ids), text_rows, counts)
     others = {"abstracts": abstracts.count_others(), "full_texts": texts.count_others() if texts else 0}
     counts.add(Counts(notes={f"{name}_without_paper": number for name, number in others.items()}))
 
 
-class _Ascending:
-    """A file that ascends by id, read no further than it is asked for."""
+class _SortedReader:
+    """Reads rows by id from a file that ascends by id, a batch at a time."""
 
     def __init__(self, path: Path, columns: list[str]) -> None:
         file = pq.ParquetFile(path)
@@ -108,19 +108,19 @@ class _Ascending:
         self._held = file.read_row_groups([], columns=columns)
         self._others = 0
 
-    def beside(self, ids: np.ndarray) -> pa.Table:
-        """The rows of ids, which ascend from call to call too; null where there is none."""
-        rows = self._take_to(ids[-1])
+    def rows_of(self, ids: np.ndarray) -> pa.Table:
+        """Returns the row of each id, null where there is none; ids must ascend, also from call to call."""
+        rows = self._take_up_to(ids[-1])
         keys = rows["corpus_id"].to_numpy()
         first, after = (np.searchsorted(keys, ids, side) for side in ("left", "right"))
         self._others += len(keys) - int((first < after).sum())
         return rows.take(pa.array(first, mask=first == after))
 
     def count_others(self) -> int:
-        """How many rows there are of ids that were not asked for; reads the file to its end."""
+        """Counts the rows whose id was never requested; reads the file to its end."""
         return self._others + len(self._held) + sum(batch.num_rows for batch in self._batches)
 
-    def _take_to(self, last: int) -> pa.Table:
+    def _take_up_to(self, last: int) -> pa.Table:
         found = [self._held]
         while not len(found[-1]) or found[-1]["corpus_id"][-1].as_py() <= last:
             batch = next(self._batches, None)
@@ -134,15 +134,15 @@ class _Ascending:
 
 
 def _papers(records: pa.Table, abstracts: pa.Table, texts: pa.Table, counts: Counts) -> pa.Table:
-    """Rows of PAPERS out of rows that stand beside each other."""
+    """Returns rows of PAPERS from tables whose rows belong to the same papers."""
     resolved = map(_resolved, records["publication_date"].to_pylist(), records["year"].to_pylist())
     days, precisions, unparseable, disagrees = zip(*resolved, strict=True)
-    title = pc.call_function("utf8_trim", [records["title"]], pc.TrimOptions(characters=BLANKS))
+    title = pc.call_function("utf8_trim", [records["title"]], pc.TrimOptions(characters=WHITESPACE))
     own = abstracts["abstract"]
     abstract = pc.call_function("coalesce", [own, texts["abstract"]])
     paragraphs = pc.call_function("list_value_length", [texts["paragraphs"]])
     has_full_text = pc.call_function("greater", [pc.fill_null(paragraphs, 0), 0])
-    made = {
+    columns = {
         "title": pc.call_function("if_else", [pc.call_function("equal", [title, ""]), None, title]),
         "abstract": abstract,
         "has_full_text": has_full_text,
@@ -157,11 +157,11 @@ def _papers(records: pa.Table, abstracts: pa.Table, texts: pa.Table, counts: Cou
     notes["with_abstract"] = len(records) - abstract.null_count
     notes["has_full_text"] = int(has_full_text.to_numpy().sum())
     counts.add(Counts(notes=notes))
-    return pa.table({name: made[name] if name in made else records[name] for name in PAPERS.arrow.names})
+    return pa.table({name: columns[name] if name in columns else records[name] for name in PAPERS.arrow.names})
 
 
 def _sorted_sets(lists: pa.ListArray) -> pa.ListArray:
-    """Each list without nulls and repetitions, ascending."""
+    """Returns each list sorted, without nulls and repetitions."""
     members = pa.table([pc.call_function("list_parent_indices", [lists]), lists.flatten()], ["list", "value"])
     distinct = members.group_by(["list", "value"], use_threads=False).aggregate([])
     distinct = distinct.filter(distinct["value"].is_valid()).sort_by([("list", "ascending"), ("value", "ascending")])

@@ -1,4 +1,4 @@
-"""The four plots of the paper's Figure 4, as SVG whose bytes depend on the numbers alone."""
+"""Draws the four plots of the paper's Figure 4 as SVG; equal numbers give equal bytes."""
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,21 +23,21 @@ STYLE: dict[Any, Any] = {
     "axes.spines.right": False,
     "axes.prop_cycle": cycler(color=["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#a07000"]),
 }
-"""Colours that colour-blind readers can tell apart (Okabe and Ito), the last one darkened; text stays text."""
+"""Colours that colour-blind readers can tell apart (Okabe and Ito), the last one darkened; text is kept as text."""
 
 SIZE = (6.4, 4.0)
 """Inches."""
 
 
 class Line(NamedTuple):
-    """Nodes of a mind-map as a linear function of its depth, by least squares."""
+    """Number of nodes of a mind-map as a linear function of its depth, fitted by least squares."""
 
     slope: float
     intercept: float
 
 
 def fit_complexity(shapes: Sequence[Shape]) -> Line | None:
-    """The regression line of Figure 4(d); None when there are not two different depths."""
+    """Fits the regression line of Figure 4(d); returns None when all depths are equal."""
     if len({shape.depth for shape in shapes}) < 2:
         return None
     slope, intercept = np.polyfit([s.depth for s in shapes], [s.nodes for s in shapes], 1)
@@ -45,10 +45,10 @@ def fit_complexity(shapes: Sequence[Shape]) -> Line | None:
 
 
 def draw_fields(path: Path, title: str, papers: Mapping[str, int]) -> None:
-    """Bars: papers per field of study, most frequent first (Figure 4(a), 4(b))."""
+    """Draws papers per field of study as bars, most frequent first (Figure 4(a), 4(b))."""
     with _figure(path, title) as axes:
         if not papers:
-            _say(axes, "no field of study is known")
+            _write_note(axes, "no field of study is known")
             return
         names = list(papers)[::-1]
         bars = axes.barh(names, [papers[name] for name in names])
@@ -58,7 +58,7 @@ def draw_fields(path: Path, title: str, papers: Mapping[str, int]) -> None:
 
 
 def draw_coverage(path: Path, coverages: Mapping[str, Sequence[float]], at_least_half: float | None) -> None:
-    """Per field of study, the share of surveys whose coverage is at least x (Figure 4(c)).
+    """Draws for each field of study the share of surveys whose coverage is at least x (Figure 4(c)).
 
     Args:
         path: File to write.
@@ -68,7 +68,7 @@ def draw_coverage(path: Path, coverages: Mapping[str, Sequence[float]], at_least
     with _figure(path, "(c) Surveys by coverage of their references") as axes:
         axes.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="coverage x", ylabel="share with coverage ≥ x")
         if at_least_half is None:
-            _say(axes, "no survey with references")
+            _write_note(axes, "no survey with references")
             return
         for field, values in coverages.items():
             ascending = np.sort(np.asarray(values, dtype=float))
@@ -80,11 +80,11 @@ def draw_coverage(path: Path, coverages: Mapping[str, Sequence[float]], at_least
 
 
 def draw_complexity(path: Path, shapes: Sequence[Shape]) -> None:
-    """Nodes against depth of each mind-map, with the regression line (Figure 4(d))."""
+    """Draws nodes against depth of each mind-map, with the regression line (Figure 4(d))."""
     with _figure(path, "(d) Size of mind-maps") as axes:
         axes.set(xlabel="maximal depth (levels)", ylabel="nodes")
         if not shapes:
-            _say(axes, "no mind-maps in this edition")
+            _write_note(axes, "no mind-maps in this edition")
             return
         depths = np.array([shape.depth for shape in shapes])
         axes.scatter(depths, [shape.nodes for shape in shapes], s=14, alpha=0.5, linewidths=0)
@@ -97,7 +97,7 @@ def draw_complexity(path: Path, shapes: Sequence[Shape]) -> None:
 
 @contextmanager
 def _figure(path: Path, title: str) -> Generator[Axes]:
-    """One pair of axes, saved at the end; no date and no version of any program get into the file."""
+    """Yields axes and saves the figure at the end, without a date or a program version in the file."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=SIZE, layout="constrained")
         axes = figure.subplots()
@@ -106,6 +106,6 @@ def _figure(path: Path, title: str) -> Generator[Axes]:
         figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
 
 
-def _say(axes: Axes, words: str) -> None:
+def _write_note(axes: Axes, words: str) -> None:
     axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", va="center", color="0.35")
     axes.set(xticks=[], yticks=[])

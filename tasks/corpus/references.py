@@ -1,8 +1,7 @@
-"""Stage `references`: what accepted surveys cite, linked by two paths.
+"""Stage `references`: the references of accepted surveys, from their bibliographies and from the citations table.
 
-Scale: bibliographies and the citations table are streamed once each against the ids of the accepted surveys (a hash
-table of some ten thousand integers); what is left, about a hundred rows a survey, is all that is grouped, joined and
-sorted.
+Scale: bibliographies and citations are each streamed once against the ids of the accepted surveys (a hash table of some
+ten thousand integers). Only the matching rows, about a hundred per survey, are grouped, joined and sorted.
 """
 
 import duckdb
@@ -68,16 +67,16 @@ NOTES = """
 
 
 class ReferenceSettings(Settings):
-    """Nothing to choose: both paths are always taken."""
+    """No settings: both sources are always used."""
 
 
 @stage("references", version=1, settings=ReferenceSettings, after="surveys")
 def references(work: Workspace[ReferenceSettings]) -> None:
-    """One row per paper that a survey cites, and one per entry or edge that leads to no paper.
+    """Writes one row per paper that a survey cites, and one per entry or edge that is matched to no paper.
 
-    Entries of one bibliography that are matched to the same paper are one row, with their number in `entries`. An edge
-    of the citations table without a cited paper is a row only where the survey has no bibliography: else it is one of
-    the bibliography's unmatched entries. Of contradicting flags of one pair, "influential" wins.
+    Entries of one bibliography that are matched to the same paper become one row, with their number in `entries`. An
+    edge of the citations table without a cited paper becomes a row only if the survey has no bibliography; otherwise it
+    is already one of the bibliography's unmatched entries. If one pair has contradicting flags, "influential" wins.
 
     Source: section 3.2 of the ResearchArena paper.
     """

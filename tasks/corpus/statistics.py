@@ -1,7 +1,7 @@
-"""Stage `statistics`: an edition in numbers, beside those of the paper, and its Figure 4.
+"""Stage `statistics`: numbers of an edition beside those of the paper, and the paper's Figure 4.
 
-Scale: papers and documents are only counted, in DuckDB; surveys, references and topics are of topic size, and so is the
-graph of surveys that cite each other, the one graph that is held in memory.
+Scale: papers and documents are only counted, in DuckDB. Surveys, references and topics are small, and so is the graph
+of surveys that cite each other, which is held in memory.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ from tasks.store.stage import stage
 from tasks.store.workspace import Workspace
 
 TOP = 5
-"""Fields of study that the paper shows."""
+"""Number of fields of study that the paper shows."""
 
 COUNTS = """
     SELECT count(*) AS papers, count(abstract) AS with_abstract, count(*) FILTER (has_full_text) AS with_full_text,
@@ -35,7 +35,7 @@ COUNTS = """
 """
 GROUPS = "SELECT {column}, count(*) FROM {source} GROUP BY ALL ORDER BY count(*) DESC, {column}"
 FILTERED = "CREATE VIEW filtered AS FROM topics WHERE outcome NOT IN ('no_references', 'none_accessible')"
-"""Surveys after the paper's two filters: the base of its 7,952 and of its 17.18 %."""
+"""Surveys that pass the paper's two filters: those behind its numbers 7,952 and 17.18 %."""
 
 PER_TOPIC = """
     SELECT sum({column})::BIGINT AS total, min({column}) AS least, median({column}) AS median, avg({column}) AS mean,
@@ -49,11 +49,11 @@ CITING_SURVEYS = """
 
 
 class StatisticsSettings(Settings):
-    """Nothing to choose."""
+    """No settings."""
 
 
 class CheckItem(NamedTuple):
-    """A number of this edition beside the paper's; None where one of the two has none. Shares are in [0, 1]."""
+    """A number of this edition beside the paper's; None where either does not have it. Shares are in [0, 1]."""
 
     item: str
     ours: float | None
@@ -62,13 +62,13 @@ class CheckItem(NamedTuple):
 
 @stage("statistics", version=2, settings=StatisticsSettings, after="mindmaps")
 def statistics(work: Workspace[StatisticsSettings]) -> None:
-    """`statistics.json` and `figure4a.svg` to `figure4d.svg`.
+    """Writes `statistics.json` and `figure4a.svg` to `figure4d.svg`.
 
-    Inputs: `papers`, `documents`, `surveys`, `references`, `topics`; and `mindmaps`, transcribed or extracted, where
+    Inputs: `papers`, `documents`, `surveys`, `references`, `topics`, and `mindmaps`, transcribed or extracted, where
     the edition has them.
 
-    Deviates: the graph of surveys that cite each other is ours. Nothing in the pipeline walks along citations, so a
-    cycle of them is a number here and changes nothing else.
+    Deviates: the paper has no graph of surveys that cite each other. No other stage follows citations, so cycles are
+    only counted here.
 
     Source: section 4 and Figure 4 of the ResearchArena paper.
     """
@@ -94,7 +94,7 @@ def _shapes(mindmaps: Dataset) -> list[Shape]:
 def _describe(
     db: duckdb.DuckDBPyConnection, coverages: dict[str, list[float]], shapes: Sequence[Shape]
 ) -> dict[str, Any]:
-    """All numbers of the edition."""
+    """Returns all numbers of the edition, as in `statistics.json`."""
     overall = [row[0] for row in db.sql("SELECT coverage FROM filtered").fetchall()]
     found: dict[str, Any] = {
         "counts": _row(db, COUNTS),
@@ -120,10 +120,10 @@ def _describe(
 
 
 def describe_graph(citations: Iterable[tuple[int, int]]) -> dict[str, float]:
-    """Shape of the graph of surveys that cite each other.
+    """Returns size, density, components and cycles of the graph of surveys that cite each other.
 
     Args:
-        citations: (citing, cited) pairs; cycles and papers that cite themselves may be among them.
+        citations: (citing, cited) pairs; cycles and self-citations are allowed.
     """
     graph: nx.DiGraph[Any] = nx.DiGraph(citations)
     connected = [len(part) for part in nx.weakly_connected_components(graph)]
@@ -141,7 +141,7 @@ def describe_graph(citations: Iterable[tuple[int, int]]) -> dict[str, float]:
 
 
 def describe_maps(shapes: Sequence[Shape]) -> dict[str, Any]:
-    """Sizes of mind-maps: how many, nodes and levels, and the line of Figure 4(d); None where there is nothing."""
+    """Returns the number of mind-maps, their nodes and levels, and the line of Figure 4(d); None if there are none."""
     line = fit_complexity(shapes)
     depths = Counter(shape.depth for shape in shapes)
     return {
@@ -195,13 +195,13 @@ def _groups(db: duckdb.DuckDBPyConnection, column: str, source: str) -> dict[str
 
 
 def _fields(db: duckdb.DuckDBPyConnection, source: str) -> dict[str, int]:
-    """Papers by field of study, most frequent first; a paper with several counts in each."""
+    """Counts papers by field of study, most frequent first; a paper with several fields counts in each."""
     relation = "filtered" if source == "surveys" else source
     return _groups(db, "field", f"(SELECT unnest(fields_of_study) AS field FROM {relation})")
 
 
 def _coverages(db: duckdb.DuckDBPyConnection) -> dict[str, list[float]]:
-    """Ascending coverage of the surveys after the filters, by their most frequent fields of study."""
+    """Returns the coverage of the filtered surveys in ascending order, for each of the most frequent fields."""
     rows = "SELECT unnest(fields_of_study) AS field, coverage FROM filtered"
     found: dict[str, list[float]] = {field: [] for field in list(_fields(db, "surveys"))[:TOP]}
     for field, coverage in db.sql(f"FROM ({rows}) ORDER BY field, coverage").fetchall():

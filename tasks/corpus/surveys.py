@@ -1,7 +1,7 @@
-"""Stage `surveys`: candidates by title, then the selector's verdict on each.
+"""Stage `surveys`: finds candidates by title and lets a selector decide which of them are literature surveys.
 
-Scale: titles and abstracts stream through DuckDB once; only candidates (a few in ten thousand papers) are sorted, which
-spills, and they are judged and written batch by batch.
+Scale: titles and abstracts are streamed through DuckDB once. Only candidates (a few in ten thousand papers) are sorted,
+if needed on disk, and they are judged and written batch by batch.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from schemas.llm import ModelName
 from schemas.manifest import Counts
 from schemas.settings import Settings
 from schemas.tables.model_calls import MODEL_CALLS
-from schemas.tables.surveys import SURVEYS
+from schemas.tables.surveys import SURVEYS, SurveyRow
 from tasks.corpus.duckdb_session import iter_tables, limits_of, open_session
 from tasks.corpus.survey_selector import (
     TITLE_PATTERNS,
@@ -58,29 +58,29 @@ KNOWN_CALLS = """
     FROM candidates JOIN calls ON calls.subject = known_as::VARCHAR
 """
 
-TOGETHER = 512
-"""Candidates that are judged between two reports of progress."""
+BATCH = 512
+"""Candidates judged between two progress reports."""
 
 
 class SurveySettings(Settings):
-    """How candidates are found and who decides."""
+    """How candidates are found, and which selector decides."""
 
     word: Word = Field(default="substring", description="How a title must contain 'survey' to be a candidate.")
-    selector: str = Field(default="rules", description="Who decides whether a candidate is a survey.")
-    model: ModelName | None = Field(default=None, description="Model that is asked, by a selector that asks one.")
+    selector: str = Field(default="rules", description="Selector that decides whether a candidate is a survey.")
+    model: ModelName | None = Field(default=None, description="Model to ask, for a selector that asks one.")
 
 
 @stage("surveys", version=3, settings=SurveySettings, after="papers")
 def surveys(work: Workspace[SurveySettings]) -> None:
-    """One row per candidate, accepted or not, with the reason; of a model also side table `calls`.
+    """Writes one row per candidate, accepted or not, with the reason; with a model also the side table `calls`.
 
-    A candidate whose title and abstract the same selector judged in the last dataset, asking the same of the same
-    model, keeps that verdict and its calls (`counts.notes`: `judged`, `known`). One without a usable verdict is not
-    accepted, and counted as failed. A cap that is reached ends the stage: a corpus of which a part was never judged is
-    none, and every reply so far is kept for the next attempt.
+    A verdict of the previous dataset is reused, with its calls, if title, abstract, selector, model and prompt are the
+    same (`counts.notes`: `judged`, `known`). A candidate without a usable verdict is not accepted and counts as failed.
+    Reaching the budget cap ends the stage, because a corpus that is judged only in part would be useless; all replies
+    so far are kept for the next attempt.
 
     Raises:
-        UsageError: No selector has the name, or it asks a model and none is named, or the other way round.
+        UsageError: No selector has the name, it asks a model and none is named, or a model is named and it asks none.
         OverBudget: The cap leaves too little to judge every candidate.
 
     Source: section 3.1 of the ResearchArena paper.
@@ -88,7 +88,7 @@ def surveys(work: Workspace[SurveySettings]) -> None:
     settings = work.settings
     selector = find_selector(settings.selector)
     if (selector.prompt_id is None) != (settings.model is None):
-        needs = "asks a model; name one" if selector.prompt_id else "asks no model; name none"
+        needs = "asks a model; name one" if selector.prompt_id else "asks no model; leave the model out"
         raise UsageError(f"survey selector {settings.selector} {needs}")
     read = sum(file.rows or 0 for file in work.dataset("papers").manifest.files)
     for shard in work.pending(["part-00000"]):
@@ -97,7 +97,7 @@ def surveys(work: Workspace[SurveySettings]) -> None:
             connect_model(work.llm, settings.model) as connection,
             open_session(limits_of(work), shard.name) as db,
         ):
-            earlier = _last_alike(work)
+            earlier = _find_reusable(work)
             _find_candidates(work, db, earlier, selector)
             _judge_new(work, db, selector, connection)
             verdicts = _counted(iter_tables(db.sql(VERDICTS)), shard.counts)
@@ -108,8 +108,8 @@ def surveys(work: Workspace[SurveySettings]) -> None:
                 write_table(shard.file(f"{CALLS}-00000.parquet"), MODEL_CALLS, _all_calls(db, earlier, connection))
 
 
-def _last_alike(work: Workspace[SurveySettings]) -> Dataset | None:
-    """The newest dataset whose verdicts the same selector gave, asking the same model; none for a forced stage."""
+def _find_reusable(work: Workspace[SurveySettings]) -> Dataset | None:
+    """Returns the newest dataset with verdicts of the same selector and model, or None when the stage is forced."""
     same = work.settings.model_dump(mode="json", include={"selector", "model"}).items()
     alike = (d for d in work.earlier if d.manifest.version == work.version and same <= d.manifest.parameters.items())
     return next(alike, None) if work.takes_over else None
@@ -118,7 +118,7 @@ def _last_alike(work: Workspace[SurveySettings]) -> Dataset | None:
 def _find_candidates(
     work: Workspace[SurveySettings], db: duckdb.DuckDBPyConnection, earlier: Dataset | None, selector: SurveySelector
 ) -> None:
-    """Makes table `candidates`: each with its verdict in the earlier dataset, or nulls."""
+    """Creates the table `candidates`: each candidate with its verdict from the earlier dataset, or nulls."""
     work.dataset("papers").relation(db).create_view("papers")
     (earlier.relation(db) if earlier else db.from_arrow(SURVEYS.empty())).create_view("earlier")
     pattern = TITLE_PATTERNS[work.settings.word]
@@ -131,28 +131,29 @@ def _judge_new(
     selector: SurveySelector,
     connection: ModelConnection | None,
 ) -> None:
-    """Makes table `judged`: verdicts on candidates that have none, some at a time; all at once by a batch service."""
+    """Creates the table `judged`: verdicts on new candidates, judged in batches, or all at once by a batch service."""
     db.from_arrow(SURVEYS.empty()).create("judged")
     new = db.cursor().sql(NEW)  # a cursor of its own, because rows are inserted while it is read
     together = connection is not None and connection.access.settings.batch
     judged = 0
-    for rows in filter(len, [new.to_arrow_table()] if together else iter_tables(new, TOGETHER)):
+    for rows in filter(len, [new.to_arrow_table()] if together else iter_tables(new, BATCH)):
         db.from_arrow(_judge(rows, selector, connection)).insert_into("judged")
         judged += len(rows)
         work.report(Progress(work.stage, 0, 1, f"{judged:,} candidates judged"))
 
 
 def _judge(rows: pa.Table, selector: SurveySelector, connection: ModelConnection | None) -> pa.Table:
-    """Rows of SURVEYS of candidates, in their order."""
+    """Returns rows of SURVEYS for candidates, in their order."""
     candidates = [Candidate(**row) for row in rows.select(list(Candidate._fields)).to_pylist()]
-    verdicts = pa.Table.from_pylist([verdict._asdict() for verdict in selector.select(candidates, connection)])
-    columns = {name: rows[name] for name in ("corpus_id", "title", "text_digest")}
-    columns["selector"] = pa.array([selector.name] * len(rows), pa.string())
-    return SURVEYS.conform(pa.table(columns | {name: verdicts[name] for name in verdicts.column_names}))
+    verdicts = selector.select(candidates, connection)
+    return SURVEYS.of(
+        SurveyRow(candidate.corpus_id, candidate.title, digest, selector=selector.name, **verdict._asdict())
+        for candidate, digest, verdict in zip(candidates, rows["text_digest"].to_pylist(), verdicts, strict=True)
+    )
 
 
 def _counted(verdicts: Iterator[pa.Table], counts: Counts) -> Iterator[pa.Table]:
-    """Passes verdicts on, and counts them."""
+    """Yields verdicts unchanged, and counts them."""
     for rows in verdicts:
         accepted = rows["accepted"].to_pylist().count(True)
         failed = len(rows) - rows["outcome"].to_pylist().count("ok")
@@ -163,7 +164,7 @@ def _counted(verdicts: Iterator[pa.Table], counts: Counts) -> Iterator[pa.Table]
 def _all_calls(
     db: duckdb.DuckDBPyConnection, earlier: Dataset | None, connection: ModelConnection
 ) -> Iterator[pa.Table]:
-    """Rows of MODEL_CALLS in the order of the candidates: those made, and those that known verdicts rest on."""
+    """Yields rows of MODEL_CALLS by candidate: the calls made now, and those behind the reused verdicts."""
     if earlier is None:
         return iter([call_rows(connection.askers)])
     earlier.relation(db, CALLS).create_view("calls")

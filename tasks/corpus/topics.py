@@ -1,7 +1,7 @@
-"""Stage `topics`: accepted surveys as topics, their qrels, and every reference that is not in them with the reason.
+"""Stage `topics`: makes accepted surveys into topics with qrels, and records why other references are dropped.
 
-Scale: papers and documents are streamed against the ids of accepted surveys and of what they cite; all else is of topic
-size (some ten thousand topics, a million references).
+Scale: papers and documents are streamed against the ids of accepted surveys and of the papers they cite. Everything
+else is small (some ten thousand topics, a million references).
 """
 
 import duckdb
@@ -79,21 +79,21 @@ DROPPED_ROWS = """
 
 
 class TopicSettings(Settings):
-    """Which horizon a survey has."""
+    """How the horizon of a survey is chosen."""
 
     year_only_survey: YearOnlySurvey = Field(
-        default="dec31", description="Horizon of a survey of which only the year is known."
+        default="dec31", description="Horizon of a survey when only its year is known."
     )
 
 
 @stage("topics", version=1, settings=TopicSettings, after="documents")
 def topics(work: Workspace[TopicSettings]) -> None:
-    """Every accepted survey with its outcome; qrels of those kept; dropped references with their first reason.
+    """Writes accepted surveys with their outcome, qrels of the kept ones, and dropped references with the first reason.
 
     A reference is relevant when it is a document of the corpus, is neither the survey itself nor an accepted survey,
-    and was published strictly before the horizon. The number of references, the denominator of coverage, is that of the
-    bibliography's entries; where no bibliography could be read, the number that Semantic Scholar gives, if it is larger
-    than what is linked.
+    and was published strictly before the horizon. The denominator of coverage is the number of entries in the survey's
+    bibliography. Where no bibliography could be read, it is the number of references that Semantic Scholar gives, if
+    that is larger than the number of linked ones.
 
     Source: sections 3.2 and 5 of the ResearchArena paper.
     """
@@ -123,7 +123,7 @@ def _open_inputs(work: Workspace[TopicSettings], db: duckdb.DuckDBPyConnection) 
 
 
 def _count(db: duckdb.DuckDBPyConnection, shard: Shard) -> None:
-    """Topics by outcome; references of all topics by reason; surveys by what is known of their date."""
+    """Counts topics by outcome, references of all topics by drop reason, and surveys by the precision of their date."""
     outcomes = dict(db.sql(f"SELECT outcome, count(*) FROM ({TOPIC_ROWS}) GROUP BY ALL").fetchall())
     reasons = db.sql("SELECT coalesce(reason, 'relevant'), count(*) FROM judged GROUP BY ALL").fetchall()
     precisions = db.sql("SELECT horizon_precision, count(*) FROM horizons GROUP BY ALL").fetchall()

@@ -105,7 +105,7 @@ def test_content_decides_the_key_and_the_place_does_not(corpus: Corpus, topics: 
 
 
 def test_no_file_is_a_clear_error(tmp_path: Path) -> None:
-    with pytest.raises(ReleaseError, match="no file of mind-maps"):
+    with pytest.raises(ReleaseError, match="file of mind-maps does not exist"):
         open_maps(tmp_path / "absent.jsonl", "x")
 
 

@@ -14,16 +14,16 @@ PARAMETERS = Parameters(max_tokens=300)
 """Temperature 0 and seed 42."""
 
 MAX_ABSTRACT = 6_000
-"""Characters of an abstract that are shown; longer ones are whole papers by mistake."""
+"""Characters of an abstract that are sent; longer ones are whole papers by mistake."""
 
 MAX_REASON = 300
 
 
 @survey_selector("model")
 class ModelSelector:
-    """Asks once a candidate; an answer that cannot be read, also when asked again, is a no.
+    """Asks the model about each candidate; a reply that cannot be parsed, even after a retry, counts as a no.
 
-    The door keeps every reply by its content: only a candidate that is new or whose text changed costs anything.
+    Replies are cached by request, so only new candidates and changed texts cost anything.
 
     Source: section 3.1 of the ResearchArena paper (GPT-4, temperature 0, seed 42).
     """
@@ -32,13 +32,13 @@ class ModelSelector:
 
     @property
     def prompt_id(self) -> str:
-        """The prompt's name, with its version."""
+        """The prompt's name with its version."""
         return load_prompt(PROMPT).ref.name
 
     def select(self, candidates: Sequence[Candidate], connection: ModelConnection | None = None) -> list[Verdict]:
-        """One verdict per candidate; the reason is the model's own, or why there is none."""
+        """Returns one verdict per candidate; its reason is the model's, or says why there is no verdict."""
         if connection is None:
-            raise UsageError("survey selector model asks a language model; name one, and set up an endpoint for it")
+            raise UsageError("survey selector model asks a language model; name one and set up an endpoint for it")
         if connection.access.settings.batch:
             requests = [_question(candidate).request(connection.model, STAGE) for candidate in candidates]
             ask_by_batch(connection.door, connection.access, requests)
@@ -57,10 +57,9 @@ def _question(candidate: Candidate) -> FilledPrompt[SurveyAnswer]:
     return FilledPrompt(PROMPT, values, SurveyAnswer, parameters=PARAMETERS)
 
 
-def _judge(candidate: Candidate, asker: Asker, asked: tuple[str, str]) -> Verdict:
-    """The verdict of a model with a prompt."""
+def _judge(candidate: Candidate, asker: Asker, model_and_prompt: tuple[str, str]) -> Verdict:
     reply = _question(candidate).ask(asker)
-    about = (*asked, reply.outcome)
+    source = (*model_and_prompt, reply.outcome)
     if reply.answer is None:
-        return Verdict(False, reply.reason[:MAX_REASON], *about)
-    return Verdict(reply.answer.survey, " ".join(reply.answer.reason.split())[:MAX_REASON], *about)
+        return Verdict(False, reply.reason[:MAX_REASON], *source)
+    return Verdict(reply.answer.survey, " ".join(reply.answer.reason.split())[:MAX_REASON], *source)

@@ -1,10 +1,10 @@
-"""The survey selector that needs no model: weighted linguistic cues in title and abstract.
+"""The survey selector that needs no model: it adds up weighted linguistic cues in title and abstract.
 
-The word "survey" names several things. A literature survey announces itself in the title ("..., a survey", "a survey
-of ...", "taxonomy and survey") and speaks of approaches, literature, taxonomies, open problems. A questionnaire study
-speaks of respondents and attitudes, a field survey of sites, vehicles and samples, a sky survey of redshifts; and some
-papers are about surveys as texts or as an instrument. Each cue counts once, however often it matches; a candidate is
-accepted when the sum is positive. Raise the version of the stage `surveys` when a cue changes.
+The word "survey" has several meanings. A literature survey says so in its title ("..., a survey", "a survey of ...",
+"taxonomy and survey") and mentions approaches, literature, taxonomies and open problems. A questionnaire study mentions
+respondents and attitudes, a field survey sites, vehicles and samples, a sky survey redshifts. Some papers are about
+surveys as texts or as an instrument. Each cue counts once, however often it matches, and a candidate is accepted when
+the sum is positive. Raise the version of the stage `surveys` when you change a cue.
 """
 
 import re
@@ -15,7 +15,7 @@ from tasks.corpus.survey_selector import Candidate, ModelConnection, Verdict, su
 
 
 class Cue(NamedTuple):
-    """A sign in lower-cased text, and the weight of its evidence (positive: literature survey)."""
+    """A pattern in lower-cased text and its weight; a positive weight is evidence for a literature survey."""
 
     name: str
     weight: int
@@ -257,10 +257,10 @@ ABSTRACT = (
 )
 
 UNNAMED = -2
-"""When no form of `NAMED` is in the title: the word may stand there for anything."""
+"""Weight when the title matches no pattern of `NAMED`: the word may mean anything there."""
 
 ALONE = -2
-"""When there is an abstract without any sign of the work of others."""
+"""Weight when the abstract has no sign of the work of others."""
 
 
 @survey_selector("rules")
@@ -271,7 +271,7 @@ class RuleSelector:
     prompt_id = None
 
     def select(self, candidates: Sequence[Candidate], connection: ModelConnection | None = None) -> list[Verdict]:
-        """One verdict per candidate; the reason names the strongest cues of the side that won, and the sum."""
+        """Returns one verdict per candidate; its reason names the strongest cues of the winning side and the sum."""
         return [_judge(candidate) for candidate in candidates]
 
 
