@@ -95,13 +95,17 @@ class HttpClient:
     Args:
         settings: How the server is asked.
         pace: Keeps requests apart; None: they are not kept apart.
-        sleep: Waits that many seconds between two tries.
+        sleep: Waits that many seconds between two tries, or less when the work is called off.
+
+    Attributes:
+        retrying: Repeats a function while it raises TransientError; for callers that use `open`.
     """
 
     def __init__(
         self, settings: HttpSettings, pace: Pace | None = None, sleep: Callable[[float], object] = time.sleep
     ) -> None:
-        self._settings, self._pace, self._sleep = settings, pace, sleep
+        self._settings, self._pace = settings, pace
+        self.retrying = persist(settings.rules, settings.remedy, sleep)
         self._client = httpx.Client(
             headers={"user-agent": settings.user_agent, "accept-encoding": "gzip"},
             timeout=httpx.Timeout(settings.timeout_s, connect=settings.connect_timeout_s),
@@ -121,7 +125,7 @@ class HttpClient:
             BadAddress: The URL cannot be asked.
             TooLong: The body is longer than `limit`.
         """
-        return persist(self._settings.rules, self._settings.remedy, self._sleep)(self._send, request, limit)
+        return self.retrying(self._send, request, limit)
 
     def _send(self, request: HttpRequest, limit: int) -> Reply:
         with self.open(request) as reply:

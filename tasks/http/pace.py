@@ -7,19 +7,6 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
-
-
-class Pace(Protocol):
-    """Keeps an interval between requests."""
-
-    def wait(self) -> None:
-        """Waits until the next request may be made."""
-        ...
-
-    def hold(self, seconds: float) -> None:
-        """Lets no request start for so many seconds."""
-        ...
 
 
 class OwnPace:
@@ -93,6 +80,9 @@ def _read_time(file: int) -> float:
 
 def _write_time(file: int, moment: float) -> None:
     os.pwrite(file, f"{moment:020.6f}".encode(), 0)
+
+
+Pace = OwnPace | SharedPace
 
 
 class Throttle:

@@ -136,14 +136,13 @@ class DatasetsApi:
             ) from error
 
 
-def http_settings(settings: RetrySettings, *, max_redirects: int = 0) -> HttpSettings:
+def http_settings(settings: RetrySettings) -> HttpSettings:
     """Returns how Semantic Scholar's servers are asked."""
     return HttpSettings(
         rules=RetryRules(settings.attempts, settings.backoff_s, settings.backoff_limit_s, settings.retry_after_limit_s),
         timeout_s=settings.timeout_s,
         connect_timeout_s=settings.timeout_s,
         deadline_s=MAX_SILENCES * settings.timeout_s,
-        max_redirects=max_redirects,
         remedy="try again later; is the address right?",
     )
 

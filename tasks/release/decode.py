@@ -1,14 +1,15 @@
 """Turns records of `papers`, `abstracts` and `citations` into rows of our tables.
 
-A record that cannot be used raises BadInput whose message is the reason in one word: `no_<field>`, `bad_<field>` (an id
-that is none) or `wrong_type:<field>`.
+An unusable record raises BadInput whose message is the reason in one word: `no_<field>`, `bad_<field>` (an invalid id)
+or `wrong_type:<field>`.
 """
 
 from typing import Any
 
 from schemas.errors import BadInput
+from schemas.json import JsonObject
 
-Record = dict[str, Any]
+Record = JsonObject
 Row = tuple[Any, ...]
 
 MAX_ID = 2**63 - 1
@@ -16,7 +17,7 @@ MAX_INT = 2**31 - 1
 
 
 def read_integer(value: object) -> int | None:
-    """An int, or a string of up to 19 decimal digits, as an int; None for anything else."""
+    """Returns an int, or a string of up to 19 decimal digits as an int; None for anything else."""
     if type(value) is int:
         return value
     if isinstance(value, str) and len(value) <= 19 and value.isascii() and value.isdigit():
@@ -25,7 +26,7 @@ def read_integer(value: object) -> int | None:
 
 
 def read_id(record: Record, field: str) -> int:
-    """The id that a record must have.
+    """Returns the id that a record must have.
 
     Raises:
         BadInput: It is absent (`no_<field>`), or not an integer from 0 to 2**63 - 1 (`bad_<field>`).
@@ -40,12 +41,12 @@ def read_id(record: Record, field: str) -> int:
 
 
 def read_optional_id(record: Record, field: str) -> int | None:
-    """The id in a field, or None where the field is null or absent; raises BadInput as `read_id` does."""
+    """Returns the id in a field, None when it is null or absent; raises BadInput as `read_id` does."""
     return None if record.get(field) is None else read_id(record, field)
 
 
 def read_text(record: Record, field: str) -> str | None:
-    """The string in a field, or None where it is null or absent; raises BadInput for another type."""
+    """Returns the string in a field, None when it is null or absent; raises BadInput for another type."""
     value = record.get(field)
     if value is None or type(value) is str:
         return value
@@ -53,7 +54,7 @@ def read_text(record: Record, field: str) -> str | None:
 
 
 def read_object(record: Record, field: str) -> Record:
-    """The object in a field, empty where it is null or absent; raises BadInput for another type."""
+    """Returns the object in a field, empty when it is null or absent; raises BadInput for another type."""
     value = record.get(field)
     if value is None:
         return {}
@@ -63,7 +64,7 @@ def read_object(record: Record, field: str) -> Record:
 
 
 def decode_paper(record: Record) -> Row:
-    """A row of `paper_records`."""
+    """Returns a row of `paper_records`."""
     externals = read_object(record, "externalids")
     return (
         read_id(record, "corpusid"),
@@ -84,13 +85,13 @@ def decode_paper(record: Record) -> Row:
 
 
 def decode_abstract(record: Record) -> Row:
-    """A row of `abstract_records`; the abstract is None where it is blank."""
+    """Returns a row of `abstract_records`; a blank abstract becomes None."""
     abstract = read_text(record, "abstract")
     return read_id(record, "corpusid"), abstract if abstract and not abstract.isspace() else None
 
 
 def decode_citation(record: Record) -> Row:
-    """A row of `citation_records`."""
+    """Returns a row of `citation_records`."""
     influential = record.get("isinfluential")
     if influential is not None and type(influential) is not bool:
         raise BadInput("wrong_type:isinfluential")

@@ -1,4 +1,4 @@
-"""Lets diffs through when they leave a release that looks like the last one."""
+"""Checks diffs: they must leave a release that looks like the last one."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -10,11 +10,11 @@ from schemas.gate import DatasetProfile, Finding, GateSettings, Verdict
 from schemas.identifiers import DatasetName, ReleaseId
 from schemas.release import ReleaseDataset
 from tasks.release.diffs import DELETES, UPDATES, open_diffs
-from tasks.release.gate import LOOK, REFETCH, Judged, earlier_profiles, find_verdict, keep_verdict
+from tasks.release.gate import LOOK, REFETCH, DatasetCheck, earlier_profiles, find_verdict, keep_verdict
 from tasks.release.profile import profile_files
 
 ENOUGH = 100
-"""Updated records from which on the share of them that fill a field says something."""
+"""Fewest updated records from which the share of filled fields is meaningful."""
 
 
 def check_diffs(
@@ -24,13 +24,13 @@ def check_diffs(
     settings: GateSettings,
     fingerprints: Path,
 ) -> Verdict:
-    """Judges the diffs that lead from one release to another, and marks the later one when they are refused.
+    """Judges the diffs from one release to another, and quarantines the later release when they are refused.
 
     Args:
         releases: The mirror.
         steps: The earlier release and the later one.
         rows: Records of the earlier release by dataset; each of these must have a diff.
-        settings: How closely to look, how far from the expected it may be.
+        settings: How closely to look, and how much may differ.
         fingerprints: As for `open_release`.
     """
     start, end = steps
@@ -39,9 +39,9 @@ def check_diffs(
     try:
         for diff in open_diffs(releases, start, end, set(rows), fingerprints):
             for name, dataset in diff.datasets.items():
-                judged = _Diffed(cast(UpstreamDataset, name), dataset, settings)
-                findings += judged.deletes(rows[name])
-                findings += judged.updates(known[0].datasets.get(cast(UpstreamDataset, name)) if known else None)
+                checked = _DatasetDiff(cast(UpstreamDataset, name), dataset, settings)
+                findings += checked.deletes(rows[name])
+                findings += checked.updates(known[0].datasets.get(cast(UpstreamDataset, name)) if known else None)
     except ReleaseError as error:
         findings.append(
             Finding(refuses=True, dataset="", check="files", seen=str(error), expected="whole diffs", remedy=REFETCH)
@@ -56,13 +56,13 @@ def check_records(
     rows: tuple[Mapping[DatasetName, int], Mapping[DatasetName, int]],
     settings: GateSettings,
 ) -> Verdict:
-    """Judges what the diffs leave, and marks the later release when it is refused; not again what a person accepted.
+    """Judges the records after the diffs, and quarantines the later release when refused, unless a person accepted it.
 
     Args:
         releases: The mirror.
         steps: The earlier release and the later one.
         rows: Records by dataset before the diffs were applied, and after.
-        settings: How far from the expected it may be.
+        settings: How much may differ.
     """
     start, end = (ReleaseId(step) for step in steps)
     known = find_verdict(releases, end)
@@ -88,8 +88,8 @@ def _judge_records(
             )
 
 
-class _Diffed:
-    """The diff of one dataset."""
+class _DatasetDiff:
+    """Judges the diff of one dataset."""
 
     def __init__(self, name: UpstreamDataset, dataset: ReleaseDataset, settings: GateSettings) -> None:
         self._name, self._settings = name, settings
@@ -98,7 +98,7 @@ class _Diffed:
         self._updates, self._deletes = (profile_files(name, paths[kind], None, settings) for kind in kinds)
 
     def deletes(self, rows: int) -> Iterator[Finding]:
-        """More records taken away than a week can take."""
+        """Yields a finding when the diff deletes more records than a normal week does."""
         most = rows * (1 - self._settings.least_ratio)
         if self._deletes.rows > max(most, self._settings.few):
             yield Finding(
@@ -111,8 +111,8 @@ class _Diffed:
             )
 
     def updates(self, last: DatasetProfile | None) -> Iterator[Finding]:
-        """Lines that are no records; fields that are gone, or of another type than in the last release."""
-        judged = Judged(self._name, self._updates, self._settings)
-        yield from judged.lines()
+        """Yields findings about unreadable lines, and about fields that are gone or changed since the last release."""
+        check = DatasetCheck(self._name, self._updates, self._settings)
+        yield from check.lines()
         if self._updates.sampled >= ENOUGH:
-            yield from judged.fields(last) if last is not None else judged.needs()
+            yield from check.fields(last) if last is not None else check.needs()

@@ -1,7 +1,7 @@
 """Finds the diffs between releases in a local mirror.
 
 A diff is a folder, `<releases>/diffs/<from>_<to>/<dataset>/{updates,deletes}/<any file names>`; hidden files do not
-count. A dataset without files did not change when it has a folder, or when the manifest of what was fetched lists it.
+count. A dataset without files is unchanged when it has a folder or the manifest lists it.
 """
 
 from collections.abc import Collection, Mapping
@@ -20,7 +20,7 @@ DELETES = "deletes/"
 
 
 class Diff(NamedTuple):
-    """What changed from one release to the next, by dataset."""
+    """Changes from one release to the next, by dataset."""
 
     start: ReleaseId
     end: ReleaseId
@@ -28,7 +28,7 @@ class Diff(NamedTuple):
 
 
 def list_ends(releases: Path) -> list[str]:
-    """Releases that some diff of the mirror leads to, oldest first."""
+    """Returns the releases that diffs of the mirror lead to, oldest first."""
     return sorted({path.name.partition("_")[2] for path in (releases / DIFFS).glob("*_*") if path.is_dir()})
 
 
@@ -67,7 +67,7 @@ def _find_chain(diffs: Path, start: str, end: str) -> list[Path]:
         there = ", ".join(sorted(path.name for path in known.values())) or "none"
         raise ReleaseError(
             f"no diffs lead from release {start} to {end} in {diffs} (there: {there}); fetch them, or build the "
-            "release whole"
+            "whole release"
         )
     return chains[end]
 
@@ -76,7 +76,7 @@ def _open(folder: Path, datasets: Collection[DatasetName], fingerprints: Path) -
     manifest = read_manifest(folder)
     fetched = {name.partition("/")[0] for name in manifest.datasets} if manifest else set[str]()
     if missing := [name for name in datasets if name not in fetched and not (folder / name).is_dir()]:
-        raise ReleaseError(f"{folder}: no diff of {', '.join(missing)}; fetch it, or build the release whole")
+        raise ReleaseError(f"{folder}: no diff of {', '.join(missing)}; fetch it, or build the whole release")
     files: dict[DatasetName, list[Path]] = {dataset: _files(folder / dataset) for dataset in datasets}
     hashed = hash_files([path for paths in files.values() for path in paths], fingerprints)
     found: dict[DatasetName, ReleaseDataset] = {

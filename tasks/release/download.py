@@ -12,22 +12,20 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import ParamSpec, Self, TypeVar
+from dataclasses import replace
 
 from schemas.errors import ReleaseError, TransientError
 from schemas.fetching import FetchSettings, FileState, RetrySettings
 from schemas.release import SourceFile
 from tasks.http.client import BadAddress, HttpClient, HttpRequest, Incoming
 from tasks.http.pace import Throttle
-from tasks.http.retry import Busy, persist
+from tasks.http.retry import Busy
 from tasks.release.client import http_settings
 from tasks.release.filtering import RecordFilter
 from tasks.release.integrity import check_gzip
 from tasks.release.targets import Links, Tally, Target
 from tasks.store.shard import fsync_path
 
-P = ParamSpec("P")
-R = TypeVar("R")
 log = logging.getLogger(__name__)
 
 EXPIRED = (400, 401, 403, 404, 410)
@@ -42,7 +40,7 @@ class Stopped(Exception):
 
 
 class Downloader:
-    """Fetches files; one for all threads of a fetch, to be used as a context.
+    """Fetches files; one for all threads of a fetch.
 
     Args:
         settings: How many files at a time, how fast.
@@ -58,14 +56,12 @@ class Downloader:
         self.stop = threading.Event()
         self._restarts: Counter[Target] = Counter()
         self._settings, self._retry, self._keep, self._progress = settings, retry, keep, progress
-        self._http_settings = http_settings(retry, max_redirects=MAX_REDIRECTS)
-        self._http = HttpClient(self._http_settings)
+        asking = replace(http_settings(retry), max_redirects=MAX_REDIRECTS, remedy="run it again: what came is kept")
+        self._http = HttpClient(asking, sleep=self.stop.wait)
         self._throttle = Throttle(settings.bandwidth_mb_s and settings.bandwidth_mb_s * 1e6)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Closes connections."""
         self._http.close()
 
     def filters(self, target: Target) -> bool:
@@ -89,7 +85,7 @@ class Downloader:
 
     def measure(self, target: Target, links: Links) -> FileState:
         """Returns size and version of a file, as recorded or else as the server says when asked for one byte."""
-        return target.state() or self._persist(self._measure, target, links)
+        return target.state() or self._http.retrying(self._measure, target, links)
 
     def fetch(self, target: Target, links: Links) -> None:
         """Fetches the missing bytes of a file, checks the whole file and gives it its final name.
@@ -126,12 +122,7 @@ class Downloader:
 
     def _complete(self, target: Target, links: Links) -> None:
         while target.have() != (state := self.measure(target, links)).size:
-            self._persist(self._advance, target, links, state)
-
-    def _persist(self, function: Callable[P, R], *args: P.args, **named: P.kwargs) -> R:
-        """Calls a function until it succeeds or the tries are used up; another file's failure ends the waits."""
-        rules, remedy = self._http_settings.rules, "run it again later: what was received is kept"
-        return persist(rules, remedy, self.stop.wait)(function, *args, **named)
+            self._http.retrying(self._advance, target, links, state)
 
     def _measure(self, target: Target, links: Links) -> FileState:
         with self._ask(target, links, "bytes=0-0") as reply:

@@ -5,13 +5,13 @@ import logging
 import shutil
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from schemas.errors import ReleaseError
 from schemas.fetching import FetchedDataset, FetchManifest, FetchReport, FetchSettings, RetrySettings
 from tasks.release.download import Downloader
-from tasks.release.fetched import MANIFEST, read_manifest, write_manifest
+from tasks.release.fetched import MANIFEST, read_manifest, write_record
 from tasks.release.filenames import name_files
 from tasks.release.filtering import RecordFilter
 from tasks.release.targets import Links, Tally, Target, Withdrawn
@@ -67,8 +67,8 @@ class FolderFetch:
         missing = {folder: ask for folder, ask in asks.items() if there is None or folder not in there.datasets}
         tally = Tally()
         if missing:
-            with Downloader(self._settings, self._retry, keep, self._progress) as down:
-                write_manifest(self._work, self._describe(self._fetch_all(missing, down), missing))
+            with closing(Downloader(self._settings, self._retry, keep, self._progress)) as down:
+                write_record(self._work / MANIFEST, self._describe(self._fetch_all(missing, down), missing))
                 tally = down.tally
             there = self.finish()
         if there is None:
@@ -97,7 +97,7 @@ class FolderFetch:
             if (self._work / folder).exists():
                 (self._work / folder).replace(self._place / folder)
         merged = FetchManifest(name=there.name, datasets=there.datasets | arrived.datasets)
-        write_manifest(self._place, merged)
+        write_record(self._place / MANIFEST, merged)
         shutil.rmtree(self._work)
         return merged
 

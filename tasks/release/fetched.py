@@ -1,34 +1,41 @@
-"""What was fetched into a folder, as its `manifest.json` says."""
+"""Records that lie beside fetched files, above all the `manifest.json` of a folder."""
 
 from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel
 
 from schemas.errors import ReleaseError
 from schemas.fetching import FetchManifest
-from tasks.store.shard import fsync_path
+from tasks.store.shard import write_whole
 
 MANIFEST = "manifest.json"
+RecordT = TypeVar("RecordT", bound=BaseModel)
+
+
+def read_record(form: type[RecordT], path: Path, remedy: str) -> RecordT | None:
+    """Returns the record in a JSON file; None when there is no such file.
+
+    Raises:
+        ReleaseError: The file cannot be read; the message ends with the remedy.
+    """
+    try:
+        return form.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise ReleaseError(f"{path}: cannot be read ({error}); {remedy}") from error
+
+
+def write_record(path: Path, record: BaseModel) -> None:
+    """Writes a record as a JSON file, whole or not at all."""
+    write_whole(path, record.model_dump_json(indent=1).encode())
 
 
 def read_manifest(place: Path) -> FetchManifest | None:
-    """What was fetched into a folder; None when nothing says so.
+    """Returns what was fetched into a folder; None when no manifest says so.
 
     Raises:
         ReleaseError: The manifest cannot be read.
     """
-    try:
-        return FetchManifest.model_validate_json((place / MANIFEST).read_bytes())
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise ReleaseError(
-            f"{place / MANIFEST}: cannot be read ({error}); remove the folder, fetch it again"
-        ) from error
-
-
-def write_manifest(place: Path, manifest: FetchManifest) -> None:
-    """Says what was fetched into a folder: whole, or not at all."""
-    draft = place / f".{MANIFEST}.tmp"
-    draft.write_text(manifest.model_dump_json(indent=1))
-    fsync_path(draft)
-    draft.replace(place / MANIFEST)
-    fsync_path(place)
+    return read_record(FetchManifest, place / MANIFEST, "remove the folder and fetch it again")

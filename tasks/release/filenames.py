@@ -1,4 +1,4 @@
-"""Names for fetched files, made from links that are not trusted."""
+"""Safe names for fetched files, made from untrusted links."""
 
 import hashlib
 import re
@@ -7,31 +7,34 @@ from collections.abc import Iterable
 from urllib.parse import unquote, urlsplit
 
 from schemas.errors import ReleaseError
+from tasks.http.client import bare_url
 
 LONGEST = 120
-"""Characters of a name; what is cut lies in front, so that the suffix stays."""
+"""Most characters of a name; the front is cut, so that the suffix stays."""
 
 
 def link_path(url: str) -> str:
-    """The part of a link that stays the same when it is renewed.
+    """Returns the part of a link that stays the same when the link is renewed.
 
     Raises:
-        ReleaseError: It is no http(s) link.
+        ReleaseError: It is not an http(s) link.
     """
     try:
         parts = urlsplit(url)
     except ValueError as error:
-        raise ReleaseError(f"the API gave a link that is none: {url[:80]!r} ({error})") from error
+        raise ReleaseError(
+            f"the API gave an unusable link: {bare_url(url)[:80]!r} ({error}); try again later"
+        ) from error
     if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise ReleaseError(f"the API gave a link that is none: {url[:80]!r}")
+        raise ReleaseError(f"the API gave an unusable link: {bare_url(url)[:80]!r}; try again later")
     return parts.path
 
 
 def name_files(paths: Iterable[str]) -> dict[str, str]:
-    """A name for each of these link paths: its last part where that is a plain name of its own, else with a hash.
+    """Returns a name for each link path: its last part when that is plain and unique, else with a hash.
 
-    Names hold ASCII letters, digits, `.`, `-` and `_` only, do not start with `.` or `-`, and are all different, also
-    where case does not count.
+    Names hold only ASCII letters, digits, `.`, `-` and `_`, do not start with `.` or `-`, and differ even when case is
+    ignored.
     """
     plain = {path: _plain(path) for path in dict.fromkeys(paths)}
     often = Counter(name.lower() for name in plain.values())

@@ -1,9 +1,9 @@
-"""Which records of a release's largest datasets are kept while it is fetched."""
+"""Chooses which records of a release's largest datasets are kept while it is fetched."""
 
 import hashlib
 import logging
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from isal.igzip import IGzipFile
@@ -17,22 +17,22 @@ from tasks.release.lines import parse_line, read_lines
 log = logging.getLogger(__name__)
 
 FULL_TEXTS = {"s2orc": "content", "s2orc_v2": "body"}
-"""Datasets of full texts, and the field that holds the text."""
+"""Datasets of full texts, with the field that holds the text."""
 
 
 class Kept(NamedTuple):
-    """Lines that were read, and lines that were kept."""
+    """Numbers of lines read and kept."""
 
     read: int
     kept: int
 
 
 class RecordFilter:
-    """Keeps citations whose citing paper is one of some ids, and full texts of those ids or with a text at all.
+    """Keeps the citations and full texts of some papers; of full texts, if asked, only those that hold a text.
 
     Args:
-        ids: Corpus ids, `(n,) int64`, ascending; None: of all papers.
-        full_text_only: Whether a record of full texts must hold a text.
+        ids: Corpus ids of the citing papers and full texts, `(n,) int64`, ascending; None: all papers.
+        full_text_only: Whether a full-text record must hold a text.
     """
 
     def __init__(self, ids: NDArray[np.int64] | None, full_text_only: bool) -> None:
@@ -41,7 +41,7 @@ class RecordFilter:
 
     @classmethod
     def load(cls, settings: FetchSettings) -> "RecordFilter":
-        """The filter that the settings ask for.
+        """Returns the filter that the settings ask for.
 
         Raises:
             UsageError: The file of ids cannot be read.
@@ -52,11 +52,11 @@ class RecordFilter:
         try:
             ids = np.unique(np.loadtxt(path, dtype=np.int64, ndmin=1))
         except (OSError, ValueError) as error:
-            raise UsageError(f"--keep-ids {path}: is not a file of integers, one a line ({error})") from error
+            raise UsageError(f"--keep-ids {path}: is not a file with one integer on each line ({error})") from error
         return cls(ids, settings.full_text_only)
 
     def describe(self, dataset: str) -> str | None:
-        """What is kept of a dataset, in words that differ when the choice does; None: everything."""
+        """Returns a text that names what is kept of a dataset, different for each choice; None: everything."""
         if dataset == "citations":
             return self._ids_name or None
         if dataset in FULL_TEXTS:
@@ -64,7 +64,7 @@ class RecordFilter:
         return None
 
     def keeps(self, dataset: str, record: Record) -> bool:
-        """Whether a record stays."""
+        """Returns whether a record stays."""
         if dataset not in FULL_TEXTS:
             return self._has_id(record.get("citingcorpusid"))
         if not self._has_id(record.get("corpusid")):
@@ -81,7 +81,7 @@ class RecordFilter:
         return place < len(self._ids) and int(self._ids[place]) == number
 
     def write(self, dataset: str, source: Path, target: Path) -> Kept:
-        """Writes the lines of a file that stay to a gzip file; a line that is no record stays, so that it is counted.
+        """Writes the kept lines of a file to a gzip file; unreadable lines are kept, so that they are counted later.
 
         Raises:
             ReleaseError: The source is truncated or damaged.
@@ -101,6 +101,6 @@ class RecordFilter:
         return Kept(read, kept)
 
 
-def _has_text(holder: Any) -> bool:
+def _has_text(holder: object) -> bool:
     text = holder.get("text") if isinstance(holder, dict) else None
     return isinstance(text, str) and not text.isspace() and text != ""

@@ -1,24 +1,24 @@
-"""Lets a release through when it looks like the accepted ones before it; what is refused is marked, and skipped.
+"""Compares a new release with the accepted ones before it; a refused release is quarantined, and nothing uses it.
 
-Beside the releases lie `profiles/<release>.json` (what every checked release looks like) and
-`quarantine/<release>.json` (the verdict on one that is not as expected, and why a person accepted it, if one did).
+Beside the releases are `profiles/<release>.json` (what every checked release looks like) and
+`quarantine/<release>.json` (the findings about an unexpected release, and a person's reason for accepting it).
 """
 
 from collections.abc import Iterator, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal
 
 import numpy as np
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from schemas.errors import ReleaseError, UsageError
 from schemas.gate import DatasetProfile, Finding, GateSettings, ReleaseProfile, Verdict
 from schemas.identifiers import ReleaseId
+from tasks.release.fetched import RecordT, read_record, write_record
 from tasks.release.mirror import REQUIRED, list_releases
 from tasks.release.profile import name_source, profile_release
 
-T = TypeVar("T", bound=BaseModel)
 Standing = Literal["accepted", "quarantined", "unchecked"]
 
 PROFILES, QUARANTINE = "profiles", "quarantine"
@@ -29,21 +29,21 @@ NEEDED = {
     "s2orc": {"corpusid": "integer", "content.text": "string"},
     "s2orc_v2": {"corpusid": "integer", "body.text": "string"},
 }
-"""What the first release of a mirror must have, of which there is nothing to compare with."""
+"""Fields that the first release of a mirror must have, when there is no earlier one to compare with."""
 
 REFETCH = "move the release away and fetch it again; if it stays so, wait for the next"
 LOOK = "look at some records; accept with --accept REASON if Semantic Scholar meant it"
 
 
 def check_release(releases: Path, release: str, settings: GateSettings) -> Verdict:
-    """Compares a release with the accepted ones before it, keeps its profile, and marks it when it is refused.
+    """Compares a release with the accepted ones before it, stores its profile, and quarantines it when refused.
 
-    A person's acceptance stays while the findings stay the same.
+    A person's acceptance stays valid while the findings stay the same.
 
     Args:
         releases: The mirror.
         release: Id of a release in it.
-        settings: How closely to look, how far from the expected it may be.
+        settings: How closely to look, and how much may differ.
 
     Raises:
         ReleaseError: There is no such release, or a profile cannot be read.
@@ -65,24 +65,25 @@ def check_release(releases: Path, release: str, settings: GateSettings) -> Verdi
 
 
 def keep_verdict(releases: Path, verdict: Verdict) -> Verdict:
-    """Marks a release that is refused, unmarks one that is not; a person's acceptance of the same findings is added.
+    """Stores the verdict of a refused release, or removes that of one no longer refused, and returns the verdict.
 
-    What a person has accepted keeps its mark: a look at diffs finds less than a look at what they leave.
+    A person's acceptance of the same findings is carried over. A verdict that a person accepted stays: a check of diffs
+    finds less than a check of the records after them.
     """
-    mark = _mark(releases, verdict.release)
+    path = _verdict_path(releases, verdict.release)
     before = find_verdict(releases, verdict.release)
     if verdict.accepted:
         if before and not before.accepted:
-            mark.unlink()
+            path.unlink()
         return verdict
     if before and before.findings == verdict.findings:
         verdict = verdict.model_copy(update={"reason": before.reason})
-    _write(mark, verdict)
+    _write(path, verdict)
     return verdict
 
 
 def accept_release(releases: Path, release: str, reason: str) -> Verdict:
-    """Takes a refused release out of quarantine; the mark stays, with the reason.
+    """Accepts a refused release and stores the reason with its verdict.
 
     Raises:
         UsageError: The release is not refused, or no reason is given.
@@ -91,26 +92,26 @@ def accept_release(releases: Path, release: str, reason: str) -> Verdict:
     if verdict is None:
         raise UsageError(f"release {release} is not refused; there is nothing to accept")
     if not reason.strip():
-        raise UsageError("a release is accepted for a reason; say it with --accept REASON")
+        raise UsageError("the reason is empty; say why the release is accepted with --accept REASON")
     verdict = verdict.model_copy(update={"reason": reason.strip()})
-    _write(_mark(releases, release), verdict)
+    _write(_verdict_path(releases, release), verdict)
     return verdict
 
 
 def find_verdict(releases: Path, release: str) -> Verdict | None:
-    """Why a release, or the diffs that lead to it, were refused, and whether a person accepted it since; None: never.
+    """Returns the verdict that refused a release or its diffs, with any later acceptance; None when never refused.
 
     Raises:
-        ReleaseError: Its mark cannot be read.
+        ReleaseError: Its verdict cannot be read.
     """
-    return _read(Verdict, _mark(releases, release))
+    return _read(Verdict, _verdict_path(releases, release))
 
 
 def find_standing(releases: Path, release: str) -> Standing:
-    """What is known of a release in the mirror: never looked at, let through (by the gate or a person), or refused.
+    """Returns whether a release is unchecked, accepted (by the gate or a person) or quarantined.
 
     Raises:
-        ReleaseError: Its mark cannot be read.
+        ReleaseError: Its verdict cannot be read.
     """
     verdict = find_verdict(releases, release)
     if verdict is not None:
@@ -119,28 +120,28 @@ def find_standing(releases: Path, release: str) -> Standing:
 
 
 def list_refused(releases: Path) -> list[ReleaseId]:
-    """Releases that were refused and that no person has accepted since, oldest first.
+    """Returns the releases that were refused and not accepted since, oldest first.
 
     Raises:
-        ReleaseError: A mark cannot be read.
+        ReleaseError: A verdict cannot be read.
     """
     names = sorted(path.stem for path in (releases / QUARANTINE).glob("*.json"))
     return [ReleaseId(name) for name in names if find_standing(releases, name) == "quarantined"]
 
 
 def newest_accepted(releases: Path) -> ReleaseId | None:
-    """The newest release of the mirror that was checked and not refused: what a schedule goes on with."""
+    """Returns the newest accepted release of the mirror: the one that scheduled runs use."""
     newest_first = reversed(list_releases(releases))
     return next((release for release in newest_first if find_standing(releases, release) == "accepted"), None)
 
 
 def judge(profile: ReleaseProfile, earlier: Sequence[ReleaseProfile], settings: GateSettings) -> Iterator[Finding]:
-    """What is not as expected in a release.
+    """Yields what is unexpected in a release.
 
     Args:
-        profile: The release.
-        earlier: Accepted releases before it, oldest first.
-        settings: How far from the expected it may be.
+        profile: What the release looks like.
+        earlier: Profiles of the accepted releases before it, oldest first.
+        settings: How much may differ.
     """
     yield from _judge_names(profile, earlier)
     for name, seen in profile.datasets.items():
@@ -149,15 +150,15 @@ def judge(profile: ReleaseProfile, earlier: Sequence[ReleaseProfile], settings: 
             for one in earlier
             if name in one.datasets and one.datasets[name].kept == seen.kept
         }
-        judged = Judged(name, seen, settings)
-        yield from judged.lines()
+        check = DatasetCheck(name, seen, settings)
+        yield from check.lines()
         if known:
             day = date.fromisoformat(profile.release).toordinal()
-            yield from judged.size("rows", day, {moment: one.rows for moment, one in known.items()})
-            yield from judged.size("bytes", day, {moment: one.bytes for moment, one in known.items()})
-            yield from judged.fields(known[max(known)])
+            yield from check.size("rows", day, {moment: one.rows for moment, one in known.items()})
+            yield from check.size("bytes", day, {moment: one.bytes for moment, one in known.items()})
+            yield from check.fields(known[max(known)])
         else:
-            yield from judged.needs()
+            yield from check.needs()
 
 
 def _judge_names(profile: ReleaseProfile, earlier: Sequence[ReleaseProfile]) -> Iterator[Finding]:
@@ -185,14 +186,14 @@ def _judge_names(profile: ReleaseProfile, earlier: Sequence[ReleaseProfile]) -> 
         )
 
 
-class Judged:
-    """One dataset against what is expected of it."""
+class DatasetCheck:
+    """Compares one dataset with what is expected of it."""
 
     def __init__(self, name: str, seen: DatasetProfile, settings: GateSettings) -> None:
         self._name, self._seen, self._settings = name, seen, settings
 
     def lines(self) -> Iterator[Finding]:
-        """Lines that are no records, and keys that repeat."""
+        """Yields findings about unreadable lines and repeated keys."""
         for count, check, most, what in (
             (self._seen.unreadable, "unreadable", self._settings.unreadable, "lines that are no JSON object"),
             (self._seen.duplicates, "duplicates", self._settings.duplicates, "records whose primary key came before"),
@@ -202,7 +203,7 @@ class Judged:
                 yield self._finding(check, share, f"at most {most:.1%}", REFETCH)
 
     def size(self, check: str, day: int, before: dict[int, int]) -> Iterator[Finding]:
-        """A count that is off the trend, or far from the last when there is no trend yet."""
+        """Yields a finding about a count off the trend, or far from the last one when there is no trend yet."""
         seen, last = getattr(self._seen, check), before[max(before)]
         if len(before) >= 3:
             days = np.array(list(before)) - day
@@ -216,7 +217,7 @@ class Judged:
             yield self._finding(check, f"{seen:,}", basis, REFETCH if seen < least else LOOK)
 
     def fields(self, last: DatasetProfile) -> Iterator[Finding]:
-        """Fields that are gone, of another type, hardly filled any more, or new."""
+        """Yields findings about fields that are gone, new, of another type, or filled much less often."""
         for field, before in last.fields.items():
             if last.fill(field) < self._settings.rare or before.type is None:
                 continue
@@ -234,7 +235,7 @@ class Judged:
             yield self._finding("fields", f"new: {', '.join(sorted(new))}", expected, "none", refuses=False)
 
     def needs(self) -> Iterator[Finding]:
-        """Fields without which the pipeline has nothing to work with."""
+        """Yields findings about missing fields that the pipeline needs."""
         for field, kind in NEEDED.get(self._name, {}).items():
             now, fill = self._seen.fields.get(field), self._seen.fill(field)
             if now is None or now.type != kind or fill < self._settings.rare:
@@ -247,7 +248,7 @@ class Judged:
 
 
 def earlier_profiles(releases: Path, release: str) -> list[ReleaseProfile]:
-    """Profiles of the accepted releases before this one, oldest first."""
+    """Returns the profiles of the accepted releases before this one, oldest first."""
     names = sorted(path.stem for path in (releases / PROFILES).glob("*.json"))
     wanted = [name for name in names if name < release and find_standing(releases, name) == "accepted"]
     found = [_read(ReleaseProfile, releases / PROFILES / f"{name}.json") for name in wanted]
@@ -263,24 +264,19 @@ def _profiled(releases: Path, release: str, settings: GateSettings) -> ReleasePr
     return profile
 
 
-def _mark(releases: Path, release: str) -> Path:
+def _verdict_path(releases: Path, release: str) -> Path:
     return releases / QUARANTINE / f"{release}.json"
 
 
-def _read(form: type[T], path: Path) -> T | None:
-    try:
-        return form.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
-        return None
-    except (OSError, ValidationError) as error:
-        raise ReleaseError(f"{path}: cannot be read; remove it and check the release again ({error})") from error
+def _read(form: type[RecordT], path: Path) -> RecordT | None:
+    return read_record(form, path, "remove it and check the release again")
 
 
 def _write(path: Path, record: BaseModel) -> None:
-    draft = path.with_name(f".{path.name}.tmp")
     try:
         path.parent.mkdir(exist_ok=True)
-        draft.write_text(record.model_dump_json(indent=1))
-        draft.replace(path)
+        write_record(path, record)
     except OSError as error:
-        raise ReleaseError(f"{path}: cannot be written ({error.strerror}); the gate keeps its records there") from error
+        raise ReleaseError(
+            f"{path}: cannot be written ({error.strerror}); the gate keeps its records there, make it writable"
+        ) from error

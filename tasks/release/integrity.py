@@ -1,4 +1,4 @@
-"""Whether a fetched file is whole."""
+"""Checks that a fetched file is complete."""
 
 import hashlib
 import io
@@ -13,7 +13,7 @@ from tasks.release.lines import CHUNK
 
 
 class _Hashing(io.RawIOBase):
-    """A file that is hashed while it is read."""
+    """Hashes a file while it is read."""
 
     def __init__(self, source: io.FileIO) -> None:
         super().__init__()
@@ -30,10 +30,10 @@ class _Hashing(io.RawIOBase):
 
 
 def check_gzip(path: Path) -> tuple[int, str]:
-    """Size and sha256 of a gzip file, every member of which was decompressed and agrees with its checksum.
+    """Decompresses a gzip file to check it, and returns its size and sha256.
 
     Raises:
-        ReleaseError: It is truncated, damaged or no gzip.
+        ReleaseError: It is truncated, damaged or not gzip.
     """
     with path.open("rb", buffering=0) as raw:
         hashing = _Hashing(raw)
@@ -45,5 +45,5 @@ def check_gzip(path: Path) -> tuple[int, str]:
         except (EOFError, BadGzipFile, igzip_lib.IsalError) as error:  # pyright: ignore[reportGeneralTypeIssues]
             raise ReleaseError(f"{path}: gzip data truncated or damaged ({error})") from error
         if not hashing.size:
-            raise ReleaseError(f"{path}: is empty, a gzip file never is")
+            raise ReleaseError(f"{path}: is empty, expected a gzip file; fetch it again")
         return hashing.size, hashing.sha256.hexdigest()

@@ -11,9 +11,10 @@ import orjson
 from isal import igzip, igzip_lib
 
 from schemas.errors import BadInput, ReleaseError
+from schemas.json import JsonObject
 
 LINE_LIMIT = 32 * 1024 * 1024
-"""Longest line that is read, in bytes; a longer one is passed over while streaming."""
+"""Longest line that is read, in bytes; longer lines are skipped while streaming."""
 
 CHUNK = 1024 * 1024
 GZIP_MAGIC = b"\x1f\x8b"
@@ -21,9 +22,9 @@ EXCERPT = 200
 
 
 class Line(NamedTuple):
-    """One line: number from 1, where it starts in the decompressed file, length in bytes without its line break.
+    """One line: its number from 1, its offset in the decompressed file, its length in bytes without the line break.
 
-    `data` is the whole line, with its break, when `length` is within the limit, else its beginning.
+    `data` is the whole line with its break when `length` is within the limit, else its beginning.
     """
 
     number: int
@@ -38,12 +39,12 @@ class Line(NamedTuple):
 
 
 def read_lines(path: Path, limit: int = LINE_LIMIT) -> Iterator[Line]:
-    """Yields the lines of a file that are not blank, with their line break.
+    """Yields the lines of a file that are not blank.
 
-    Memory stays below twice `limit` and a few MiB, whatever the length of the file and of its lines.
+    Memory stays below twice `limit` plus a few MiB, however long the file and its lines are.
 
     Args:
-        path: gzip (one member or several) or plain, told apart by the first two bytes.
+        path: gzip (one member or several) or plain; the first two bytes decide.
         limit: Longest line to keep, in bytes.
 
     Raises:
@@ -58,7 +59,7 @@ def read_lines(path: Path, limit: int = LINE_LIMIT) -> Iterator[Line]:
                 if data.endswith(b"\n"):
                     length -= 1
                 elif length > limit:
-                    length += _pass_over(source)
+                    length += _skip_line(source)
                     data = data[: 4 * EXCERPT]
                 if length > limit or not data.isspace():
                     yield Line(number, offset, length, data)
@@ -82,15 +83,15 @@ def _open(path: Path) -> Generator[io.BufferedReader]:
             yield source
 
 
-def _pass_over(source: io.BufferedReader) -> int:
-    """Reads up to the next line break and returns how many bytes were before it."""
+def _skip_line(source: io.BufferedReader) -> int:
+    """Skips to the next line break and returns the number of bytes before it."""
     length = 0
     while (data := source.readline(CHUNK)) and not data.endswith(b"\n"):
         length += len(data)
     return length + len(data.removesuffix(b"\n"))
 
 
-def parse_line(line: Line, limit: int = LINE_LIMIT) -> dict[str, Any]:
+def parse_line(line: Line, limit: int = LINE_LIMIT) -> JsonObject:
     """Returns a line's JSON object.
 
     Raises:

@@ -1,8 +1,8 @@
 """Finds the files of a release in a local mirror, and fingerprints them.
 
-A dataset is a folder, `<releases>/<release>/<dataset>/<any file names>`, or a single file beside it, as in Semantic
-Scholar's official samples: `<releases>/<release>/<dataset>` with one of `SUFFIXES`. Hidden files do not count. Figures
-lie as the pdffigures2 extractor writes them: `figures/data/<corpus_id>.json` beside `figures/img/<picture>`.
+A dataset is a folder, `<releases>/<release>/<dataset>/<any file names>`, or a single file, as in Semantic Scholar's
+official samples: `<releases>/<release>/<dataset>` with one of `SUFFIXES`. Hidden files do not count. Figures have the
+layout of the pdffigures2 extractor: `figures/data/<corpus_id>.json` beside `figures/img/<picture>`.
 """
 
 import logging
@@ -16,6 +16,7 @@ from schemas.errors import ReleaseError
 from schemas.identifiers import DatasetName, ReleaseId
 from schemas.release import ReleaseDataset, SourceFile
 from tasks.store.dataset import sha256_file
+from tasks.store.shard import write_whole
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +26,7 @@ SUFFIXES = (".gz", ".jsonl.gz", ".json.gz", ".jsonl", ".json")
 
 
 class Hashed(BaseModel):
-    """A file's hash, and what told it from other versions of itself when it was hashed."""
+    """A file's hash, with its size and time of change when it was hashed."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -38,7 +39,7 @@ _CACHE = TypeAdapter(dict[str, Hashed])
 
 
 def list_releases(releases: Path) -> list[ReleaseId]:
-    """Names of the releases in a mirror, ascending: its folders that hold at least one dataset."""
+    """Returns the names of the releases in a mirror, oldest first: its folders with at least one dataset."""
     if not releases.is_dir():
         return []
     return sorted(
@@ -50,13 +51,13 @@ def open_release(releases: Path, release: str, fingerprints: Path) -> dict[Datas
     """Returns the datasets of one release with the sizes and hashes of their files.
 
     Args:
-        releases: Folder with one folder a release.
+        releases: Folder with one folder for each release.
         release: Name of the release.
-        fingerprints: JSON file that keeps the hashes by path, size and time of change: a file is hashed once.
+        fingerprints: JSON file with hashes by path, size and time of change, so that each file is hashed once.
 
     Returns:
-        `papers`, `abstracts`, `citations`; `s2orc_v2` or else `s2orc` when there are full texts; and
-        what else of `DATASETS` is there.
+        `papers`, `abstracts`, `citations`; `s2orc_v2`, or else `s2orc`, when there are full texts; and every other one
+        of `DATASETS` that is there.
 
     Raises:
         ReleaseError: There is no such release, a dataset is missing, or a file is empty or cannot be read.
@@ -85,7 +86,7 @@ def open_release(releases: Path, release: str, fingerprints: Path) -> dict[Datas
 
 
 def open_figures(folder: Path, release: str, fingerprints: Path) -> ReleaseDataset:
-    """Returns a folder of figures as an input of stage `figures`: its content enters the key, its place does not.
+    """Returns a folder of figures as an input of stage `figures`; the key depends on its content, not on its place.
 
     Args:
         folder: In pdffigures2's layout: `data/<corpus_id>.json` beside `img/<picture>`; other files do not count.
@@ -104,7 +105,7 @@ def open_figures(folder: Path, release: str, fingerprints: Path) -> ReleaseDatas
 def describe_dataset(
     release: str, dataset: DatasetName, directory: Path, files: list[Path], hashed: dict[Path, Hashed]
 ) -> ReleaseDataset:
-    """Files under `directory` as a dataset of a release, each named by its path from there."""
+    """Returns files under `directory` as a dataset of a release, each named by its relative path."""
     named = [(path.relative_to(directory).as_posix(), hashed[path]) for path in files]
     return ReleaseDataset(
         release=ReleaseId(release),
@@ -115,13 +116,13 @@ def describe_dataset(
 
 
 def _find_figures(folder: Path) -> list[Path]:
-    """Lists and pictures, sorted by name; an empty file is as good as none."""
+    """Returns lists and pictures, sorted by name; empty files do not count."""
     paths = [path for inside in ("data", "img") for path in (folder / inside).glob("[!.]*")]
     return sorted(path for path in paths if path.is_file() and path.stat().st_size)
 
 
 def find_files(folder: Path, dataset: DatasetName) -> list[Path]:
-    """The files of a dataset of the release in a folder, sorted by name; none when it has no such dataset."""
+    """Returns the files of a dataset in a release's folder, sorted by name; none when there is no such dataset."""
     if dataset == "figures":
         return _find_figures(folder / dataset)
     inside = folder / dataset
@@ -131,16 +132,14 @@ def find_files(folder: Path, dataset: DatasetName) -> list[Path]:
 
 
 def hash_files(paths: list[Path], fingerprints: Path) -> dict[Path, Hashed]:
-    """Hashes files, those that have changed since the last time only; `fingerprints` as for `open_release`."""
+    """Returns the hashes of files and computes only those of changed files; `fingerprints` as for `open_release`."""
     cache = _load_cache(fingerprints)
     with ThreadPoolExecutor() as pool:
         hashed = dict(zip(paths, pool.map(lambda path: _hash_file(path, cache), paths), strict=True))
     updated = cache | {str(path.absolute()): entry for path, entry in hashed.items()}
     if updated != cache:
         fingerprints.parent.mkdir(parents=True, exist_ok=True)
-        draft = fingerprints.with_name(f".{fingerprints.name}.tmp")
-        draft.write_bytes(_CACHE.dump_json(updated))
-        draft.replace(fingerprints)
+        write_whole(fingerprints, _CACHE.dump_json(updated))
     return hashed
 
 
@@ -150,7 +149,7 @@ def _load_cache(fingerprints: Path) -> dict[str, Hashed]:
     except FileNotFoundError:
         return {}
     except ValidationError:
-        log.warning("%s is not readable as a cache of hashes: every file is hashed again", fingerprints)
+        log.warning("%s cannot be read as a cache of hashes: every file is hashed again", fingerprints)
         return {}
 
 

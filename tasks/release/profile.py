@@ -1,6 +1,6 @@
-"""Looks at a release's files: how much there is, which fields, how well filled.
+"""Profiles a release's files: how many records they hold, which fields, and how often each is filled.
 
-Every dataset is read in `sample_files` files: their lines are all counted, the first `sample_records` of each are
+`sample_files` files of every dataset are read: all their lines are counted and the first `sample_records` of each are
 parsed. Memory does not grow with the release.
 """
 
@@ -15,6 +15,7 @@ from schemas.errors import BadInput
 from schemas.fetching import UpstreamDataset
 from schemas.gate import DatasetProfile, FieldProfile, GateSettings, JsonType, ReleaseProfile
 from schemas.identifiers import Digest, ReleaseId
+from schemas.json import JsonObject
 from tasks.release.fetched import read_manifest
 from tasks.release.lines import parse_line, read_lines
 from tasks.release.mirror import find_files
@@ -23,7 +24,7 @@ log = logging.getLogger(__name__)
 
 UPSTREAM: tuple[UpstreamDataset, ...] = get_args(UpstreamDataset)
 MOST_FIELDS = 500
-"""Fields that are told apart; a dataset has far fewer unless it is damaged."""
+"""Most fields that are counted; a dataset has far fewer unless it is damaged."""
 
 TYPES: dict[type, JsonType] = {
     str: "string",
@@ -36,7 +37,7 @@ TYPES: dict[type, JsonType] = {
 
 
 def profile_release(releases: Path, release: str, settings: GateSettings) -> ReleaseProfile:
-    """What a release in the mirror looks like.
+    """Returns the profile of a release in the mirror.
 
     Raises:
         ReleaseError: A file cannot be read.
@@ -53,7 +54,7 @@ def profile_release(releases: Path, release: str, settings: GateSettings) -> Rel
 
 
 def name_source(releases: Path, release: str, settings: GateSettings) -> Digest:
-    """Names the files of a release as they are now, by name, size and time of change, and what is looked at."""
+    """Returns a digest of the files of a release (names, sizes, times of change) and of how many are sampled."""
     seen = [f"{settings.sample_files} {settings.sample_records}"]
     for dataset in UPSTREAM:
         for path in find_files(releases / release, dataset):
@@ -63,14 +64,14 @@ def name_source(releases: Path, release: str, settings: GateSettings) -> Digest:
 
 
 def profile_files(name: UpstreamDataset, files: list[Path], kept: str | None, settings: GateSettings) -> DatasetProfile:
-    """What the files of a dataset look like; `kept` names the filter that they went through when they were fetched.
+    """Returns the profile of a dataset's files; `kept` names the filter that was used when they were fetched.
 
     Raises:
         ReleaseError: A file cannot be read.
     """
     chosen = _spread(files, settings.sample_files)
-    looked = _Looked(name)
-    rows = sum(looked.read(path, settings.sample_records) for path in chosen)
+    sample = _Sample(name)
+    rows = sum(sample.read(path, settings.sample_records) for path in chosen)
     sizes = {path: path.stat().st_size for path in files}
     share = sum(sizes[path] for path in chosen) / max(sum(sizes.values()), 1)
     log.info("%s: %d rows in %d of %d files", name, rows, len(chosen), len(files))
@@ -79,26 +80,26 @@ def profile_files(name: UpstreamDataset, files: list[Path], kept: str | None, se
         bytes=sum(sizes.values()),
         rows=round(rows / share) if share else 0,
         exact=len(chosen) == len(files),
-        sampled=looked.sampled,
-        unreadable=looked.unreadable,
-        duplicates=looked.duplicates,
+        sampled=sample.sampled,
+        unreadable=sample.unreadable,
+        duplicates=sample.duplicates,
         fields={
             field: FieldProfile(filled=types.total(), types=dict(types))
-            for field, types in sorted(looked.fields.items())
+            for field, types in sorted(sample.fields.items())
         },
         kept=kept,
     )
 
 
 def _spread(files: list[Path], count: int) -> list[Path]:
-    """The first file, the last, and others at equal distances."""
+    """Returns the first file, the last one, and others at equal distances."""
     if len(files) <= count:
         return files
     return [files[round(place * (len(files) - 1) / max(count - 1, 1))] for place in range(count)]
 
 
-class _Looked:
-    """What was seen in the records of a dataset."""
+class _Sample:
+    """Counts what the sampled records of a dataset hold."""
 
     def __init__(self, dataset: UpstreamDataset) -> None:
         self.sampled = self.unreadable = self.duplicates = 0
@@ -107,19 +108,19 @@ class _Looked:
         self._keys: set[Any] = set()
 
     def read(self, path: Path, records: int) -> int:
-        """Looks at the first records of a file, counts all its lines."""
+        """Counts the fields of a file's first records, and returns the number of its lines."""
         rows = 0
         for line in read_lines(path):
             rows += 1
             if rows <= records:
                 self.sampled += 1
                 try:
-                    self._look(parse_line(line))
+                    self._add(parse_line(line))
                 except BadInput:
                     self.unreadable += 1
         return rows
 
-    def _look(self, record: dict[str, Any]) -> None:
+    def _add(self, record: JsonObject) -> None:
         key = self._key(record)
         if key in self._keys:
             self.duplicates += 1
@@ -130,7 +131,7 @@ class _Looked:
             if type(value) is dict:
                 self._count((f"{name}.{inner}", item) for inner, item in value.items())
 
-    def _key(self, record: dict[str, Any]) -> object:
+    def _key(self, record: JsonObject) -> object:
         if not self._citations:
             return _hashable(record.get("corpusid"))
         if "citationid" in record:

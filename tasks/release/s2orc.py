@@ -1,7 +1,7 @@
 """Decodes full texts, `s2orc` (v1) and `s2orc_v2`: annotation spans become sections, paragraphs and a bibliography.
 
-Every annotation is a string holding a JSON list of `{start, end, attributes?}`: character offsets into the text beside
-it. A span that is empty, out of range or unreadable is left out and counted in `notes`; the paper stays.
+Every annotation is a string with a JSON list of `{start, end, attributes?}`: character offsets into the text beside it.
+A span that is empty, out of range or unreadable is left out and counted in `notes`; the paper stays.
 """
 
 from bisect import bisect_left, bisect_right
@@ -37,7 +37,7 @@ class FullText(NamedTuple):
 
 
 class Names(NamedTuple):
-    """How a version of the format names its annotations."""
+    """Names of the annotations in one version of the format."""
 
     header: str
     entry: str
@@ -50,14 +50,14 @@ V2 = Names("section_header", "bib_entry", "bib_title", "bib_ref")
 
 
 class _Part(NamedTuple):
-    """A text with its annotations; `notes` counts what had to be left out."""
+    """A text with its annotations; `notes` counts what is left out."""
 
     text: str
     annotations: Record
     notes: Counter[str]
 
     def spans(self, name: str) -> list[Span]:
-        """The usable spans of one annotation, ascending by start."""
+        """Returns the usable spans of one annotation, ascending by start."""
         items, length = self._load(name), len(self.text)
         try:
             spans: list[Span] = [
@@ -75,7 +75,7 @@ class _Part(NamedTuple):
         return spans
 
     def _read_span(self, item: Any) -> Span | None:
-        """A span that need not be well-formed; counts one that cannot be used."""
+        """Reads a span that may be malformed; counts it when it cannot be used."""
         fields = item if type(item) is dict else {}
         start, end = read_integer(fields.get("start")), read_integer(fields.get("end"))
         if start is None or end is None:
@@ -102,13 +102,13 @@ class _Part(NamedTuple):
         return []
 
     def texts(self, name: str) -> list[str]:
-        """The texts of one annotation's spans, blank ones left out."""
+        """Returns the texts of one annotation's spans without blank ones."""
         found = [self.text[start:end].strip() for start, end, _ in self.spans(name)]
         return [text for text in found if text]
 
 
 def decode_s2orc(record: Record, notes: Counter[str]) -> FullText:
-    """Decodes a record of `s2orc`, where one text holds title, abstract, body and bibliography.
+    """Decodes a record of `s2orc`, whose single text holds title, abstract, body and bibliography.
 
     Args:
         record: The JSON object.
@@ -124,7 +124,7 @@ def decode_s2orc(record: Record, notes: Counter[str]) -> FullText:
 
 
 def decode_s2orc_v2(record: Record, notes: Counter[str]) -> FullText:
-    """Decodes a record of `s2orc_v2`, where body and bibliography are two texts; arguments as `decode_s2orc`."""
+    """Decodes a record of `s2orc_v2`, whose body and bibliography are two texts; arguments as `decode_s2orc`."""
     corpus_id = read_id(record, "corpusid")
     body = _read_part(read_object(record, "body"), notes)
     bibliography = _read_part(read_object(record, "bibliography"), notes)
@@ -186,7 +186,7 @@ def _read_entries(mentions: list[Span], bibliography: _Part, names: Names) -> En
 
 
 def _read_mention_matches(mentions: list[Span], notes: Counter[str]) -> dict[str | None, int]:
-    """The paper that mentions of an entry are matched to: the first match in reading order."""
+    """Returns the paper that each entry's mentions are matched to: the first match in reading order."""
     matches: dict[str | None, int] = {}
     for _, _, attributes in mentions:
         if "matched_paper_id" in attributes:
@@ -197,7 +197,7 @@ def _read_mention_matches(mentions: list[Span], notes: Counter[str]) -> dict[str
 
 
 def _read_label(value: object) -> str | None:
-    """An id or a printed number as a string."""
+    """Returns an id or a printed number as a string."""
     if type(value) is str:
         return value
     return str(value) if type(value) in (int, float) else None

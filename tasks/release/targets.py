@@ -1,4 +1,4 @@
-"""What is fetched: files with their places on disk, links that are renewed, and the counts of a fetch."""
+"""The files to fetch with their places on disk, their links, and the counts of a fetch."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -9,15 +9,15 @@ from typing import NamedTuple
 from schemas.errors import ReleaseError
 from schemas.fetching import FileState
 from tasks.release.filenames import link_path
-from tasks.store.shard import fsync_path
+from tasks.store.shard import write_whole
 
 
 class Withdrawn(ReleaseError):
-    """A file is no longer in the list of its dataset."""
+    """A file is no longer in its dataset's list."""
 
 
 class Target(NamedTuple):
-    """A file to fetch: the folder it comes to, its name there, its dataset, the path of its link."""
+    """A file to fetch: its folder and name on disk, its dataset, and the path of its link."""
 
     folder: Path
     name: str
@@ -26,31 +26,31 @@ class Target(NamedTuple):
 
     @property
     def file(self) -> Path:
-        """Where it lies when it is complete."""
+        """Where the complete file is."""
         return self.folder / self.name
 
     @property
     def part(self) -> Path:
-        """Where its bytes lie until then."""
+        """Where its bytes are until it is complete."""
         return self.folder / f".{self.name}.part"
 
     @property
     def note(self) -> Path:
-        """Where its FileState lies."""
+        """Where its FileState is."""
         return self.folder / f".{self.name}.json"
 
     @property
     def kept(self) -> Path:
-        """Where its records that stay lie until it has its name."""
+        """Where its filtered records are until the file gets its final name."""
         return self.folder / f".{self.name}.kept"
 
     def forget(self) -> None:
-        """Removes all of it."""
+        """Removes the file and everything known of it."""
         for path in (self.note, self.part, self.kept, self.file):
             path.unlink(missing_ok=True)
 
     def state(self) -> FileState | None:
-        """What is known of it; None when nothing is, or of another file."""
+        """Returns what is known of the file; None when nothing is, or it is about another file."""
         try:
             state = FileState.model_validate_json(self.note.read_bytes())
         except (OSError, ValueError):
@@ -58,23 +58,20 @@ class Target(NamedTuple):
         return state if state.path == self.path else None
 
     def have(self) -> int:
-        """Bytes that came so far."""
+        """Returns the number of bytes received so far."""
         return self.part.stat().st_size if self.part.exists() else 0
 
     def remember(self, state: FileState) -> FileState:
-        """Writes what is known of it, whole or not at all."""
-        draft = self.folder / f".{self.name}.tmp"
-        draft.write_text(state.model_dump_json())
-        fsync_path(draft)
-        draft.replace(self.note)
+        """Writes what is known of the file, whole or not at all, and returns it."""
+        write_whole(self.note, state.model_dump_json().encode())
         return state
 
 
 class Links:
-    """Links to the files of one dataset, renewed for all its files at once.
+    """Links to the files of one dataset, renewed for all files at once.
 
     Args:
-        ask: Asks the API for the list.
+        ask: Returns a fresh list of links from the API.
     """
 
     def __init__(self, ask: Callable[[], Sequence[str]]) -> None:
@@ -83,14 +80,14 @@ class Links:
 
     @property
     def paths(self) -> list[str]:
-        """Link paths of all files, ascending."""
+        """Link paths of all files, in ascending order."""
         return sorted(self._links)
 
     def link(self, path: str) -> str:
-        """The link to a file.
+        """Returns the link to a file.
 
         Raises:
-            Withdrawn: The list has no such file any more.
+            Withdrawn: The list no longer has the file.
         """
         try:
             return self._links[path]
@@ -98,7 +95,7 @@ class Links:
             raise Withdrawn(f"{path}: is no longer in the list of files") from None
 
     def renew(self, path: str, stale: str) -> bool:
-        """Asks for a fresh list unless another file's link was renewed since; returns whether it asked."""
+        """Gets a fresh list unless the file's link is fresh already; returns whether it asked."""
         with self._lock:
             if self._links.get(path) != stale:
                 return False
@@ -111,7 +108,7 @@ class Links:
 
 @dataclass
 class Tally:
-    """What happened so far, over all files of a fetch; `total` is the bytes of all files that the API lists."""
+    """Counts over all files of a fetch so far; `total` is the bytes of all files that the API lists."""
 
     total: int = 0
     present: int = 0

@@ -1,4 +1,4 @@
-"""What the engines over an edition share: a retriever's hits as found papers."""
+"""What the engines over an edition share: a retriever's hits become found papers."""
 
 from schemas.search import Found
 from tasks.search.engine import Shelf
@@ -7,13 +7,13 @@ PAPER = "https://api.semanticscholar.org/"
 
 
 class EditionEngine:
-    """Searches an edition's documents, surveys and later papers too: it answers a person, not a topic."""
+    """Searches all documents of an edition, also surveys and later papers: it answers a person, not a topic."""
 
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
 
     def search(self, query: str, n: int) -> list[Found]:
-        """The retriever's first `n` documents."""
+        """Returns the retriever's first `n` documents."""
         hits = self._shelf.retriever.search(query, n).hits
         documents = self._shelf.reader.read([hit.corpus_id for hit in hits])
         return [

@@ -1,4 +1,4 @@
-"""What a search engine is, what it may use, and the registry of engines."""
+"""What a search engine is, what it can use, and the registry of engines."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,45 +16,45 @@ from tasks.search.web_engine import WebClient, WebLimits
 
 
 class Engine(Protocol):
-    """Answers a query with papers. What one returns is judged as it stands: no leakage filter, no topic."""
+    """Finds papers for a query. Results are judged as returned: no leakage filter, no topic."""
 
     def search(self, query: str, n: int) -> list[Found]:
-        """At most `n` papers, best first.
+        """Returns at most `n` papers, best first.
 
         Args:
-            query: What a person looks for; 1 to some hundred words.
+            query: What a person looks for, in one to a few hundred words.
             n: Number of papers, >= 1.
 
         Raises:
-            ArenaError: This query has no answer; others may have.
+            ArenaError: The engine fails on this query; it may succeed on others.
         """
         ...
 
 
 @runtime_checkable
 class RecordedEngine(Protocol):
-    """Knows what an engine answered to the queries of a test set; is asked by key, not by text."""
+    """Holds what an engine returned for the queries of a test set, by query key instead of text."""
 
     def look_up(self, query_key: str, n: int) -> list[Found]:
-        """At most `n` papers that were returned for a query, best first; none where the record has none."""
+        """Returns at most `n` papers recorded for a query, best first; none when nothing is recorded."""
         ...
 
 
 class Shelf(NamedTuple):
-    """One retriever of an edition, and where what it finds is read."""
+    """A retriever of an edition, and the reader of the documents it finds."""
 
     retriever: Retriever
     reader: DocumentReader
 
 
 class WebAccess(Settings):
-    """How services on the web are spoken to; never part of a key, never written anywhere.
+    """How to reach services on the web; never part of a dataset's key, never written anywhere.
 
     Attributes:
-        mailto: Address that services may write to; sent along where they ask for it.
+        mailto: Contact address, sent to services that ask for one.
         keys: API keys by engine.
-        base_urls: Other addresses of engines, for mirrors and for tests.
-        limits: Patience.
+        base_urls: Addresses that replace the engines' own, for mirrors and tests.
+        limits: How patiently a service is asked.
     """
 
     mailto: str = ""
@@ -63,20 +63,20 @@ class WebAccess(Settings):
     limits: WebLimits = WebLimits()
 
     def key(self, engine: str) -> str:
-        """The API key for an engine; empty where there is none."""
+        """Returns the API key of an engine; empty when there is none."""
         return self.keys[engine].get_secret_value() if engine in self.keys else ""
 
 
 @dataclass(frozen=True)
 class EngineKit:
-    """All that an engine may use.
+    """Everything that an engine can use.
 
     Attributes:
         open_shelf: Opens a retriever of the edition.
-        open_web: A client that keeps so many seconds between requests, and remembers replies.
+        open_web: Opens a client that keeps this many seconds between requests and remembers replies.
         web: Addresses and keys.
-        source: What the settings name: the address of a `url` engine.
-        files: Files of recorded results; none for engines that are asked.
+        source: The address of a `url` engine, from the settings.
+        files: Files of recorded results; none for engines that search.
         query_keys: Keys of all queries.
     """
 
@@ -93,11 +93,11 @@ Opener = Callable[[EngineKit], Engine | RecordedEngine]
 
 @dataclass(frozen=True)
 class RegisteredEngine:
-    """A registered engine: name, one sentence, how it is opened, version, and what it needs.
+    """A registered engine: its name, a sentence about it, how to open it, its version, and what it needs.
 
     Attributes:
         parts: Indexes of an edition that it searches; empty: it needs none.
-        live: It asks a service, whose answers change with time.
+        live: It asks a service, whose results change with time.
     """
 
     name: str
@@ -111,10 +111,10 @@ class RegisteredEngine:
 _registry = Registry[RegisteredEngine]("search engine", "tasks.search.engines", group="arena.engines")
 
 all_engines = _registry.all
-"""Every engine by name: each file of this folder, and the entry points of other packages."""
+"""Returns every engine by name: one for each file of `tasks.search.engines`, and those of other packages."""
 
 find_engine = _registry.find
-"""The engine of that name; where there is none, a UsageError lists those there are."""
+"""Returns the engine of a name; for an unknown name it raises a UsageError that lists the engines."""
 
 
 def engine(
@@ -127,7 +127,7 @@ def engine(
         description: One sentence: what it searches.
         version: Raised whenever its results can change.
         parts: Of `bm25`, `embeddings`: indexes of an edition that it searches.
-        live: It asks a service, whose answers change with time.
+        live: It asks a service, whose results change with time.
 
     Raises:
         ValueError: Another engine has the name.

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import orjson
 from pydantic import Field
@@ -24,20 +24,6 @@ class WebLimits(Settings):
 
     retry: RetrySettings = RetrySettings(tries=5, base_s=2.0, cap_s=120.0, timeout_s=60.0)
     max_bytes: int = Field(default=32 * 2**20, ge=1024, description="A longer reply is refused.")
-
-
-class WebRequest(NamedTuple):
-    """A request as it is remembered: what decides the reply, without keys."""
-
-    method: str
-    url: str
-    parameters: tuple[tuple[str, str], ...] = ()
-    body: bytes = b""
-
-    @property
-    def key(self) -> str:
-        """Digest under which the reply is remembered."""
-        return hashlib.sha256(orjson.dumps([self.method, self.url, self.parameters, self.body.hex()])).hexdigest()
 
 
 class WebClient:
@@ -70,33 +56,28 @@ class WebClient:
         self._http = HttpClient(settings, OwnPace(interval_s, sleep), sleep)
         self.replies: list[WebReplyRow] = []
 
-    def ask(
-        self, request: WebRequest, *, headers: Mapping[str, str] | None = None, hidden: Mapping[str, str] | None = None
-    ) -> bytes:
+    def ask(self, request: HttpRequest) -> bytes:
         """Returns the body of the reply to a request; a remembered reply is not asked for again.
 
         Args:
-            request: What to send.
-            headers: Sent along, not remembered: keys.
-            hidden: Parameters that are sent along and not remembered: keys, an address to write to.
+            request: What to send. Its headers and hidden parameters are not remembered.
 
         Raises:
             TransientError: The service was busy or out of reach at every try.
             BadInput: It refused the request, or its reply is too long.
         """
-        found = self._known.get(request.key) or self._ask(request, headers or {}, tuple((hidden or {}).items()))
+        key = request_key(request)
+        found = self._known.get(key) or self._ask(key, request)
         self.replies.append(found)
         return found.body
 
-    def ask_json(
-        self, request: WebRequest, *, headers: Mapping[str, str] | None = None, hidden: Mapping[str, str] | None = None
-    ) -> JsonObject:
+    def ask_json(self, request: HttpRequest) -> JsonObject:
         """Returns the reply as a JSON object; otherwise as `ask`.
 
         Raises:
             BadInput: The reply is not a JSON object.
         """
-        body = self.ask(request, headers=headers, hidden=hidden)
+        body = self.ask(request)
         where, said = bare_url(request.url), excerpt(body[:1000].decode("utf-8", "replace"))
         try:
             read = orjson.loads(body)
@@ -106,23 +87,24 @@ class WebClient:
             raise BadInput(f"{where}: the reply is not a JSON object: {said}")
         return read
 
-    def _ask(self, request: WebRequest, headers: Mapping[str, str], hidden: tuple[tuple[str, str], ...]) -> WebReplyRow:
-        sent = HttpRequest(request.url, request.method, request.parameters, request.body, headers, hidden)
-        reply = self._http.send(sent, self._max_bytes)
+    def _ask(self, key: str, request: HttpRequest) -> WebReplyRow:
+        reply = self._http.send(request, self._max_bytes)
         if reply.trouble:
             raise BadInput(f"{bare_url(request.url)}: {reply.trouble}")
-        moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        return WebReplyRow(request.key, _describe(request), reply.body, moment)
+        described = full_url(request.url, request.parameters)
+        if request.body:
+            described += f" {request.body.decode('utf-8', 'replace')}"
+        return WebReplyRow(key, described, reply.body, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
 
     def close(self) -> None:
         """Closes connections."""
         self._http.close()
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+def request_key(request: HttpRequest) -> str:
+    """Returns the digest under which the reply to a request is remembered: of what decides the reply, without keys."""
+    decides = [request.method, request.url, request.parameters, request.body.hex()]
+    return hashlib.sha256(orjson.dumps(decides)).hexdigest()
 
 
 def text_of(value: Any) -> str:
@@ -149,8 +131,3 @@ def objects_of(value: Any, what: str) -> list[JsonObject]:
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         raise BadInput(f"{what}: expected a list of objects")
     return value
-
-
-def _describe(request: WebRequest) -> str:
-    described = full_url(request.url, request.parameters)
-    return f"{described} {request.body.decode('utf-8', 'replace')}" if request.body else described

@@ -30,6 +30,15 @@ def fsync_path(path: Path) -> None:
         os.close(handle)
 
 
+def write_whole(path: Path, data: bytes) -> None:
+    """Writes a file whole or not at all, also when the machine dies meanwhile."""
+    draft = path.with_name(f".{path.name}.tmp")
+    draft.write_bytes(data)
+    fsync_path(draft)
+    draft.replace(path)
+    fsync_path(path.parent)
+
+
 class Marker(BaseModel):
     """Written when a shard is finished: its files, counts, key, and whether it was taken over."""
 

@@ -13,7 +13,7 @@ from schemas.errors import ReleaseError, UsageError
 from schemas.fetching import FetchedDataset, FetchManifest
 from schemas.gate import GateSettings, Verdict
 from tasks.demo.release import SyntheticSettings, write_release
-from tasks.release.fetched import write_manifest
+from tasks.release.fetched import MANIFEST, write_record
 from tasks.release.gate import accept_release, check_release, newest_accepted
 
 SETTINGS = GateSettings()
@@ -135,7 +135,7 @@ def test_a_new_field_is_no_reason_to_refuse(mirror: Path) -> None:
 def test_a_person_accepts_what_the_gate_refuses(mirror: Path) -> None:
     rewrite(mirror, "papers", halve)
     refused = check_release(mirror, NEW, SETTINGS)
-    with pytest.raises(UsageError, match="say it with --accept"):
+    with pytest.raises(UsageError, match="accepted with --accept"):
         accept_release(mirror, NEW, " ")
     assert accept_release(mirror, NEW, "half were withdrawn").reason == "half were withdrawn"
     assert newest_accepted(mirror) == NEW
@@ -158,7 +158,7 @@ def test_what_was_filtered_is_compared_with_the_same_choice_only(mirror: Path) -
     rewrite(mirror, "citations", lambda record: record if str(record.get("citingcorpusid"))[-1] == "0" else None)
     assert ("citations", "rows") in refusals(check_release(mirror, NEW, SETTINGS))
     datasets = {"citations": FetchedDataset(files=(), kept="3 ids")}
-    write_manifest(mirror / NEW, FetchManifest(name=NEW, datasets=datasets))
+    write_record(mirror / NEW / MANIFEST, FetchManifest(name=NEW, datasets=datasets))
     (mirror / "profiles" / f"{NEW}.json").unlink()
     assert check_release(mirror, NEW, SETTINGS).accepted
 

@@ -73,7 +73,7 @@ def test_a_damaged_cache_is_said_and_made_anew(releases: Path, cache: Path, capl
     first = open_release(releases, "2026-01-06", cache)
     cache.write_text('{"x": ')
     assert open_release(releases, "2026-01-06", cache) == first
-    assert "not readable as a cache" in caplog.text
+    assert "cannot be read as a cache" in caplog.text
     assert len(json.loads(cache.read_text())) == 5
 
 

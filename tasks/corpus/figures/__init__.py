@@ -1,1 +1,1 @@
-"""Where figures of papers come from, and the checks that a picture passes before anything else sees it."""
+"""Figures of papers: their sources, the checks of every picture, and the mind-maps read off them."""

@@ -6,9 +6,7 @@ from tasks.corpus.figures.source import Listed, Picture, Unusable, read_list
 
 
 class FolderFigures:
-    """A source of figures.
-
-    Only files that were found in the folder and fingerprinted are opened, whatever name a list gives.
+    """A source of figures in a folder. It opens only fingerprinted files of that folder, whatever name a list gives.
 
     Args:
         files: The folder's files by their paths relative to it (`tasks.release.mirror.open_figures`).
@@ -21,12 +19,12 @@ class FolderFigures:
         self._max_bytes = max_bytes
 
     def figures(self, corpus_id: int) -> list[Listed | Unusable]:
-        """The figures of `data/<corpus_id>.json`."""
+        """Returns the figures of `data/<corpus_id>.json`."""
         name = f"data/{corpus_id}.json"
         return read_list(self._read(name)) if name in self._sizes else []
 
     def picture(self, corpus_id: int, name: str) -> Picture:
-        """The file `img/<name>`."""
+        """Returns the file `img/<name>`."""
         size = self._sizes.get(f"img/{name}")
         if size is None:
             raise BadInput("no_picture")

@@ -1,4 +1,4 @@
-"""Mind-maps read off figures: which figures may be one, the tree in a picture, and the best of a survey."""
+"""Reads mind-maps off figures: chooses figures by caption, reads the tree in each, keeps the best of a survey."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ from tasks.llm.prompt import load_prompt
 TRIAGE, TREE = "caption_triage", "figure_tree"
 TRIAGE_PARAMETERS = Parameters(max_tokens=300)
 TREE_PARAMETERS = Parameters(max_tokens=8_000)
-"""Room for a few hundred topics."""
+"""Enough for a few hundred topics."""
 
 MAX_CAPTIONS = 60
-"""Captions of a survey that the model is shown, the first ones."""
+"""Most captions of a survey that the model sees: the first ones."""
 
 
 class ChosenFigures(BaseModel):
@@ -51,10 +51,10 @@ class FigureTree(BaseModel):
     nodes: list[Topic]
 
     def tree(self) -> Tree:
-        """The canonical tree.
+        """Returns the canonical tree.
 
         Raises:
-            BadInput: An id stands twice, a parent is not there, there is a cycle, or no node has a label.
+            BadInput: Two nodes share an id, a parent is missing, there is a cycle, or no node has a label.
         """
         graph: nx.DiGraph[int] = nx.DiGraph()
         for topic in self.nodes:
@@ -78,7 +78,7 @@ class Shown(NamedTuple):
 
 @dataclass
 class Reading:
-    """What became of one figure; columns of table `figure_readings`."""
+    """The outcome of one figure; columns of table `figure_readings`."""
 
     shown: Shown
     outcome: str
@@ -90,7 +90,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Survey:
-    """A survey with its figures in the order of their source; `load` brings the picture of one."""
+    """A survey with its figures in the order of their source; `load` returns the picture of one."""
 
     corpus_id: int
     title: str
@@ -99,19 +99,19 @@ class Survey:
 
     @property
     def captioned(self) -> list[Shown]:
-        """The figures whose captions the model is shown."""
+        """The figures whose captions the model sees."""
         return [shown for shown in self.figures if shown.caption][:MAX_CAPTIONS]
 
 
 class Rules(NamedTuple):
-    """How many of a survey's chosen figures are read, the first ones; and the longest label, in characters."""
+    """How many of a survey's chosen figures are read (the first ones), and the longest label in characters."""
 
     max_read: int
     max_label: int
 
 
 def triage_question(survey: Survey) -> FilledPrompt[ChosenFigures]:
-    """Which captions may belong to a mind-map; to be asked where there are captions."""
+    """Returns the prompt that asks which captions may belong to a mind-map, for a survey that has captions."""
     captions = [shown.caption for shown in survey.captioned]
     return FilledPrompt(
         TRIAGE, {"title": survey.title, "captions": captions}, ChosenFigures, parameters=TRIAGE_PARAMETERS
@@ -119,18 +119,18 @@ def triage_question(survey: Survey) -> FilledPrompt[ChosenFigures]:
 
 
 def tree_question(survey: Survey, shown: Shown) -> FilledPrompt[FigureTree]:
-    """Which tree a figure shows."""
+    """Returns the prompt that asks which tree a figure shows."""
     values = {"title": survey.title, "caption": shown.caption or ""}
     return FilledPrompt(TREE, values, FigureTree, (survey.load(shown.figure),), TREE_PARAMETERS)
 
 
 def read_figures(survey: Survey, asker: Asker, rules: Rules) -> list[Reading]:
-    """What the model makes of each figure of a survey, in their order; the outcome of at most one is `kept`.
+    """Returns the model's reading of each figure of a survey, in order; at most one has the outcome `kept`.
 
-    Of several maps the one with most nodes is kept, of equal ones the first.
+    The map with the most nodes is kept, the first of equal ones.
 
     Raises:
-        OverBudget: The cap leaves too little to read every chosen figure.
+        OverBudget: The budget does not allow reading every chosen figure.
     """
     readings = triage(survey, asker, rules.max_read)
     for reading in readings:
@@ -146,12 +146,12 @@ def read_figures(survey: Survey, asker: Asker, rules: Rules) -> list[Reading]:
 
 
 def triage(survey: Survey, asker: Asker, max_read: int) -> list[Reading]:
-    """All figures of a survey by their captions: with the outcome `chosen`, at most `max_read`, or why not.
+    """Returns a reading of every figure by its caption: at most `max_read` are `chosen`, the others say why not.
 
-    A number that is none of the captions' makes the whole answer unusable.
+    One number that belongs to no caption makes the whole answer unusable.
 
     Raises:
-        OverBudget: The cap leaves too little to ask.
+        OverBudget: The budget does not allow the question.
     """
     captioned = survey.captioned
     if not captioned:
@@ -177,7 +177,7 @@ def triage(survey: Survey, asker: Asker, max_read: int) -> list[Reading]:
 
 
 def _read(reading: Reading, reply: Reply[FigureTree], max_label: int) -> None:
-    """Puts into a reading what the model's reply to the picture says."""
+    """Fills a reading from the model's reply about the picture."""
     reading.prompt_id = load_prompt(TREE).ref.name
     reading.raw = reply.raw.decode("utf-8", "replace") or None
     reading.note = reply.reason or None

@@ -1,4 +1,4 @@
-"""A picture's file, checked by its first bytes and its header; nothing here decodes a picture."""
+"""Checks a picture's file by its first bytes and its header, without decoding it."""
 
 import io
 import warnings
@@ -11,14 +11,14 @@ from schemas.llm import Image
 from tasks.llm.images import MAX_BYTES, read_image
 
 MAX_PIXELS = 64_000_000
-"""Pixels of the largest picture, by its header: a small file may unfold to gigabytes in whoever decodes it."""
+"""Most pixels of a picture, by its header: a small file may decode to gigabytes."""
 
 MAX_SIDE = 30_000
-"""Pixels of a picture's longer side."""
+"""Most pixels of a picture's longer side."""
 
 
 class Checked(NamedTuple):
-    """A picture that may be stored, sent and shown; dimensions in pixels."""
+    """A picture that can be stored, sent and shown, with its size in pixels."""
 
     image: Image
     width: int
@@ -29,7 +29,8 @@ def check_picture(data: bytes) -> Checked:
     """Checks a picture's file.
 
     Raises:
-        BadInput: It is `too_large`, `no_image` (no PNG, JPEG, GIF or WebP), `damaged`, or has `too_many_pixels`.
+        BadInput: The reason in one word: `too_large`, `no_image` (not PNG, JPEG, GIF or WebP), `damaged`,
+            `too_many_pixels`.
     """
     if len(data) > MAX_BYTES:
         raise BadInput("too_large")

@@ -1,4 +1,4 @@
-"""What a source of figures gives: a paper's figures by caption, and each one's picture."""
+"""The interface of a source of figures, and the reader of pdffigures2's lists."""
 
 import re
 from collections.abc import Iterator
@@ -9,25 +9,25 @@ import orjson
 from schemas.errors import BadInput
 
 MAX_LIST = 32 * 2**20
-"""Bytes of a list of figures; the text inside figures makes some of them long."""
+"""Most bytes of a list of figures; the text inside figures makes some lists long."""
 
 MAX_FIGURES = 1_000
-"""Figures of one paper; what comes after them is one dropped row."""
+"""Most figures of one paper; the rest becomes one dropped row."""
 
 MAX_CAPTION = 5_000
-"""Characters of a caption that are kept."""
+"""Most characters of a caption that are kept."""
 
 _NAME = re.compile(r"\w[\w.-]{0,199}\.(?:png|jpe?g|gif|webp)", re.ASCII | re.IGNORECASE)
 
 
 class Listed(NamedTuple):
-    """A figure as its paper's list names it.
+    """A figure in the list of its paper.
 
     Attributes:
-        picture: Name of the picture, checked: no folder, letters, digits, `_`, `.` and `-` alone.
+        picture: Checked name of the picture: letters, digits, `_`, `.` and `-`, without a folder.
         kind: `Figure` or `Table`.
-        page: From 0; None where the list does not say.
-        caption: Trimmed; None where there is none.
+        page: From 0; None when the list does not say.
+        caption: Trimmed; None when there is none.
     """
 
     picture: str
@@ -37,7 +37,7 @@ class Listed(NamedTuple):
 
 
 class Unusable(NamedTuple):
-    """A figure that cannot be used: its name as given, and why in one word."""
+    """A figure that cannot be used: its name as given, and the reason in one word."""
 
     picture: str | None
     reason: str
@@ -51,10 +51,10 @@ class Picture(NamedTuple):
 
 
 class FigureSource(Protocol):
-    """Figures of papers, paper by paper. A name that a list gives is never used as a path."""
+    """Gives the figures of one paper at a time. A name from a list is never used as a path."""
 
     def figures(self, corpus_id: int) -> list[Listed | Unusable]:
-        """A paper's figures in the order of their list; empty where the source does not know the paper.
+        """Returns a paper's figures in the order of their list; none when the source does not know the paper.
 
         Raises:
             BadInput: The list cannot be used; the message is one word.
@@ -63,7 +63,7 @@ class FigureSource(Protocol):
         ...
 
     def picture(self, corpus_id: int, name: str) -> Picture:
-        """The picture `name` of a paper's list.
+        """Returns the picture `name` of a paper's list.
 
         Raises:
             BadInput: There is none, or it is too large; the message is one word.
@@ -75,10 +75,10 @@ class FigureSource(Protocol):
 def read_list(data: bytes) -> list[Listed | Unusable]:
     """Reads a list of figures in pdffigures2's form: objects with `caption`, `figType`, `page` and `renderURL`.
 
-    Of `renderURL` only the last part counts; a second figure of the same picture cannot be used.
+    Only the last part of `renderURL` counts; a second figure with the same picture cannot be used.
 
     Raises:
-        BadInput: It is too long, or no JSON list; the message is one word.
+        BadInput: It is too long, or not a JSON list; the message is one word.
     """
     if len(data) > MAX_LIST:
         raise BadInput("list_too_large")

@@ -3,9 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import Field
@@ -13,22 +11,20 @@ from pydantic import Field
 from schemas.errors import BadInput, UsageError
 from schemas.manifest import Counts
 from schemas.settings import Settings
-from schemas.tables.figures import DROPPED_FIGURES, FIGURES
+from schemas.tables.figures import DROPPED_FIGURES, FIGURES, DroppedFigureRow, FigureRow
 from tasks.corpus.figures.folder import FolderFigures
 from tasks.corpus.figures.picture import check_picture
 from tasks.corpus.figures.source import FigureSource, Listed
 from tasks.corpus.figures.website import HttpFigures, HttpFigureSettings
 from tasks.llm.images import MAX_BYTES
 from tasks.store.dataset import Dataset
-from tasks.store.parquet import TableWriter, write_table
+from tasks.store.parquet import TableWriter, write_rows
 from tasks.store.shard import Shard
 from tasks.store.stage import stage
 from tasks.store.workspace import Workspace
 
 ROW_GROUP = 16
-"""Figures of a row group: pictures are large, and are read a few at a time."""
-
-Row = dict[str, Any]
+"""Figures of a row group: pictures are large and read a few at a time."""
 
 
 class FigureSettings(Settings):
@@ -42,20 +38,20 @@ class FigureSettings(Settings):
 
 @stage("figures", version=1, settings=FigureSettings, after="topics")
 def figures(work: Workspace[FigureSettings]) -> None:
-    """One row per figure with a picture that can be read; side table `dropped_figures`: the others, with the reason.
+    """Writes one row for each figure with a readable picture, and the others with the reason to `dropped_figures`.
 
-    Inputs: `topics`, whose surveys count whatever their outcome; `files`, a folder of figures
-    (`tasks.release.mirror.open_figures`), unless they are fetched. A bucket of surveys is a shard; what was fetched
-    survives a kill, and a picture that an earlier dataset has from the same URL is not fetched again.
+    Inputs: `topics`, all of whose surveys count, whatever their outcome; `files`, a folder of figures
+    (`tasks.release.mirror.open_figures`), unless figures are fetched. A shard is a bucket of surveys. Fetched figures
+    survive a kill, and a picture that an earlier dataset has from the same URL is not fetched again.
 
     Raises:
-        UsageError: Neither a folder nor a web server is given, or both.
+        UsageError: Neither a folder nor a web server is given, or both are.
         TransientError: The web server cannot be reached.
 
     Source: the pdffigures2 extractor, whose names the Semantic Scholar website's pictures have.
     """
     if (work.settings.http is None) != ("files" in work.inputs):
-        raise UsageError("stage figures: give either a folder of figures or URLs of a web server")
+        raise UsageError("stage figures: give either a folder of figures or URLs of a web server, not both")
     ids: list[int] = sorted(work.dataset("topics").table(columns=["topic_id"])["topic_id"].to_pylist())
     names = {f"{bucket:05d}": bucket for bucket in range(work.settings.buckets)}
     with _source(work) as source:
@@ -75,7 +71,7 @@ def _source(work: Workspace[FigureSettings]) -> Generator[FigureSource]:
 
 
 def _fetched_before(earlier: tuple[Dataset, ...]) -> Callable[[str], bytes | None]:
-    """Pictures of earlier datasets by URL; the URLs are held in memory, the pictures are not."""
+    """Returns a lookup of earlier datasets' pictures by URL; only the URLs are held in memory."""
     where = {
         url: path
         for dataset in reversed(earlier)
@@ -93,58 +89,53 @@ def _fetched_before(earlier: tuple[Dataset, ...]) -> Callable[[str], bytes | Non
 
 
 def _write(shard: Shard, source: FigureSource, ids: list[int]) -> None:
-    dropped: list[Row] = []
+    dropped: list[DroppedFigureRow] = []
     without = 0
     with TableWriter(shard.file(f"part-{shard.name}.parquet"), FIGURES, row_group=ROW_GROUP) as writer:
         for corpus_id in ids:
             before = writer.rows + len(dropped)
             for row in _figures_of(source, corpus_id):
-                if "reason" in row:
+                if isinstance(row, DroppedFigureRow):
                     dropped.append(row)
                 else:
-                    writer.write(pa.Table.from_pylist([row], FIGURES.arrow))
+                    writer.write(FIGURES.of([row]))
             without += writer.rows + len(dropped) == before
-    write_table(
-        shard.file(f"dropped_figures-{shard.name}.parquet"),
-        DROPPED_FIGURES,
-        pa.Table.from_pylist(dropped, DROPPED_FIGURES.arrow),
-    )
-    reasons = dict(Counter(row["reason"] for row in dropped))
+    write_rows(shard.file(f"dropped_figures-{shard.name}.parquet"), DROPPED_FIGURES, dropped)
+    reasons = dict(Counter(row.reason for row in dropped))
     notes = {"surveys": float(len(ids)), "surveys_without_figures": float(without)}
     shard.counts.add(Counts(read=writer.rows + len(dropped), kept=writer.rows, dropped=reasons, notes=notes))
 
 
-def _figures_of(source: FigureSource, corpus_id: int) -> Iterator[Row]:
-    """Rows of FIGURES, and of DROPPED_FIGURES for what cannot be used."""
+def _figures_of(source: FigureSource, corpus_id: int) -> Iterator[FigureRow | DroppedFigureRow]:
     try:
         listed = source.figures(corpus_id)
     except BadInput as error:
-        yield {"corpus_id": corpus_id, "figure": None, "reason": str(error)}
+        yield DroppedFigureRow(corpus_id, None, str(error))
         return
     for place, found in enumerate(listed):
         if isinstance(found, Listed):
             yield _figure(source, corpus_id, place, found)
         else:
-            yield {"corpus_id": corpus_id, "figure": found.picture, "reason": found.reason}
+            yield DroppedFigureRow(corpus_id, found.picture, found.reason)
 
 
-def _figure(source: FigureSource, corpus_id: int, place: int, listed: Listed) -> Row:
+def _figure(source: FigureSource, corpus_id: int, place: int, listed: Listed) -> FigureRow | DroppedFigureRow:
     try:
         picture = source.picture(corpus_id, listed.picture)
         checked = check_picture(picture.data)
     except BadInput as error:
-        return {"corpus_id": corpus_id, "figure": listed.picture, "reason": str(error)}
-    return {
-        "corpus_id": corpus_id,
-        "place": place,
-        "figure": listed.picture,
-        "kind": listed.kind,
-        "page": listed.page,
-        "caption": listed.caption,
-        "image_sha256": checked.image.sha256,
-        "media_type": checked.image.media_type,
-        "width": checked.width,
-        "height": checked.height,
-        "url": picture.url,
-        "image": checked.image.data,
-    }
+        return DroppedFigureRow(corpus_id, listed.picture, str(error))
+    return FigureRow(
+        corpus_id=corpus_id,
+        place=place,
+        figure=listed.picture,
+        kind=listed.kind,
+        page=listed.page,
+        caption=listed.caption,
+        image_sha256=checked.image.sha256,
+        media_type=checked.image.media_type,
+        width=checked.width,
+        height=checked.height,
+        url=picture.url,
+        image=checked.image.data,
+    )

@@ -16,6 +16,7 @@ from schemas.settings import Settings
 from tasks.corpus.figures.source import MAX_LIST, Listed, Picture, Unusable, read_list
 from tasks.http.client import BadAddress, HttpClient, HttpRequest, HttpSettings, TooLong, bare_url
 from tasks.http.pace import OwnPace
+from tasks.store.shard import write_whole
 
 log = logging.getLogger(__name__)
 
@@ -89,9 +90,7 @@ class HttpFigures:
         """Returns the bytes at a URL, from the folder or the server; empty when there is nothing."""
         kept = self._cache / hashlib.sha256(url.encode()).hexdigest()
         if not kept.is_file():
-            draft = kept.with_suffix(".tmp")
-            draft.write_bytes(self._fetch(url, limit))
-            draft.replace(kept)
+            write_whole(kept, self._fetch(url, limit))
         if kept.stat().st_size > limit:
             raise BadInput(too_large)
         return kept.read_bytes()

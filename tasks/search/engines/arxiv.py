@@ -1,6 +1,6 @@
 """arXiv's search over HTTP.
 
-Answers are Atom, read by a parser that refuses document types and entities. Source: arXiv API User's Manual.
+Replies are Atom, read by a parser that refuses document types and entities. Source: arXiv API User's Manual.
 """
 
 import re
@@ -12,8 +12,8 @@ from defusedxml.ElementTree import fromstring
 
 from schemas.errors import BadInput
 from schemas.search import Found, paper_id
+from tasks.http.client import HttpRequest
 from tasks.search.engine import EngineKit, engine
-from tasks.search.web_engine import WebRequest
 
 NAME = "arxiv"
 BASE_URL = "https://export.arxiv.org/api"
@@ -28,16 +28,16 @@ _NOT_WORDS = frozenset({"and", "or", "andnot", "not"})
 
 
 class Arxiv:
-    """Asks `/query` page by page for papers with any of the words, by arXiv's relevance."""
+    """Searches `/query` page by page for papers with any of the words, in the order of arXiv's relevance."""
 
     def __init__(self, kit: EngineKit) -> None:
         self._url = kit.web.base_urls.get(NAME, BASE_URL) + "/query"
         self._web = kit.open_web(INTERVAL_S)
 
     def search(self, query: str, n: int) -> list[Found]:
-        """At most `n` papers; none for a query without a word of three letters.
+        """Returns at most `n` papers; none for a query without a word of at least three letters.
 
-        The words are joined with OR: arXiv has no form for a sentence, and hardly any paper has all words of one.
+        The words are joined with OR: arXiv cannot search for a sentence, and hardly any paper has all words of one.
         """
         words = dict.fromkeys(word.lower() for word in _WORD.findall(query))
         terms = " OR ".join(f"all:{word}" for word in words if word not in _NOT_WORDS)
@@ -51,7 +51,7 @@ class Arxiv:
                 ("sortBy", "relevance"),
                 ("sortOrder", "descending"),
             )
-            papers = list(_entries(self._web.ask(WebRequest("GET", self._url, parameters)), self._url))
+            papers = list(_entries(self._web.ask(HttpRequest(self._url, parameters=parameters)), self._url))
             found += papers[:asked]
             if len(papers) < asked:
                 break
@@ -62,7 +62,7 @@ def _entries(body: bytes, url: str) -> Iterator[Found]:
     try:
         feed: Element = fromstring(body, forbid_dtd=True)
     except (ParseError, DefusedXmlException, ValueError) as error:
-        raise BadInput(f"{url}: the reply is not Atom that can be read safely ({error!r})") from error
+        raise BadInput(f"{url}: the reply cannot be read safely as Atom ({error!r})") from error
     if feed.tag != f"{_ATOM}feed":
         raise BadInput(f"{url}: the reply is {feed.tag}, not an Atom feed")
     for entry in feed.iter(f"{_ATOM}entry"):
@@ -78,5 +78,5 @@ def _text(entry: Element, name: str) -> str:
 
 @engine(NAME, "arXiv's search on the web.", live=True)
 def arxiv(kit: EngineKit) -> Arxiv:
-    """One request a page of 100, three seconds apart."""
+    """Opens the engine; it sends one request for each page of 100, three seconds apart."""
     return Arxiv(kit)

@@ -6,5 +6,5 @@ from tasks.search.engine import EngineKit, engine
 
 @engine("dense", "Nearest embeddings of the edition's documents.", parts=("embeddings",))
 def dense(kit: EngineKit) -> EditionEngine:
-    """Searches everything: surveys and papers of any date."""
+    """Opens the engine; it searches all documents: surveys and papers of any date."""
     return EditionEngine(kit.open_shelf("dense"))

@@ -6,5 +6,5 @@ from tasks.search.engine import EngineKit, engine
 
 @engine("hybrid", "BM25 and dense retrieval over the edition, fused.", parts=("bm25", "embeddings"))
 def hybrid(kit: EngineKit) -> EditionEngine:
-    """Searches everything: surveys and papers of any date."""
+    """Opens the engine; it searches all documents: surveys and papers of any date."""
     return EditionEngine(kit.open_shelf("hybrid"))

@@ -1,29 +1,29 @@
 """Semantic Scholar's relevance search over HTTP.
 
-An API key is sent as `x-api-key`. Source: the Academic Graph API's documentation of `/paper/search`.
+The API key is sent as `x-api-key`. Source: the Academic Graph API's documentation of `/paper/search`.
 """
 
-from typing import Any
-
+from schemas.json import JsonObject
 from schemas.search import Found, paper_id
+from tasks.http.client import HttpRequest
 from tasks.search.engine import EngineKit, engine
-from tasks.search.web_engine import WebRequest, objects_of, text_of
+from tasks.search.web_engine import objects_of, text_of
 
 NAME = "semantic_scholar"
 BASE_URL = "https://api.semanticscholar.org/graph/v1"
 PAGE = 100
-"""Papers of a page, at most."""
+"""Most papers on a page."""
 
 MOST = 1000
-"""Papers that the service ranks for a query, at most."""
+"""Most papers that the service ranks for a query."""
 
 FIELDS = "title,abstract,url,externalIds,corpusId"
 WITH_KEY_S, WITHOUT_KEY_S = 1.05, 3.1
-"""Seconds between requests: one a second with a key; without, 100 in five minutes are shared by everybody."""
+"""Seconds between requests: one a second with a key; without one, everybody shares 100 in five minutes."""
 
 
 class SemanticScholar:
-    """Asks `/paper/search` page by page."""
+    """Searches `/paper/search` page by page."""
 
     def __init__(self, kit: EngineKit) -> None:
         key = kit.web.key(NAME)
@@ -32,7 +32,7 @@ class SemanticScholar:
         self._web = kit.open_web(WITH_KEY_S if key else WITHOUT_KEY_S)
 
     def search(self, query: str, n: int) -> list[Found]:
-        """At most `n` papers, and never more than 1,000.
+        """Returns at most `n` papers, never more than 1,000.
 
         Hyphens become blanks: the service finds nothing for hyphenated words.
         """
@@ -41,7 +41,7 @@ class SemanticScholar:
         while len(found) < min(n, MOST):
             asked = min(PAGE, min(n, MOST) - len(found))
             parameters = (("query", words), ("offset", str(len(found))), ("limit", str(asked)), ("fields", FIELDS))
-            page = self._web.ask_json(WebRequest("GET", self._url, parameters), headers=self._headers)
+            page = self._web.ask_json(HttpRequest(self._url, parameters=parameters, headers=self._headers))
             papers = objects_of(page.get("data"), f"{self._url}: data")
             found += map(_found, papers[:asked])
             if "next" not in page or not papers:
@@ -49,7 +49,7 @@ class SemanticScholar:
         return found
 
 
-def _found(paper: dict[str, Any]) -> Found:
+def _found(paper: JsonObject) -> Found:
     ids = paper.get("externalIds")
     ids = ids if isinstance(ids, dict) else {}
     corpus_id = paper.get("corpusId", ids.get("CorpusId"))
@@ -64,5 +64,5 @@ def _found(paper: dict[str, Any]) -> Found:
 
 @engine(NAME, "Semantic Scholar's paper search on the web.", live=True)
 def semantic_scholar(kit: EngineKit) -> SemanticScholar:
-    """One request a page of 100."""
+    """Opens the engine; it sends one request for each page of 100."""
     return SemanticScholar(kit)

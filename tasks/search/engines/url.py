@@ -1,26 +1,28 @@
-"""Any engine behind an address that speaks our own small protocol.
+"""Any search engine on the web that speaks our small protocol.
 
-The address gets `POST` with the JSON object `{"query": text, "n": number}` and answers with the JSON object
+We `POST` the JSON object `{"query": text, "n": number}`; the engine replies with the JSON object
 `{"results": [{"title": text, "abstract": text, "id": text, "url": text, "score": number}, ...]}`, best first. Only
-`title` must be there. `id` is best `doi:...`, `arxiv:...` or `corpusid:...`. Status 429 or 503 with `Retry-After` asks
-for patience; any other error is this query's alone. A key is sent as `Authorization: Bearer ...`.
+`title` is required. An `id` should be `doi:...`, `arxiv:...` or `corpusid:...`. A status of 429 or 503 with
+`Retry-After` makes us wait and ask again; other errors fail this query alone. A key is sent as
+`Authorization: Bearer ...`.
 """
 
-from typing import Any
 from urllib.parse import urlsplit
 
 import orjson
 
 from schemas.errors import BadInput, UsageError
+from schemas.json import JsonObject
 from schemas.search import Found
+from tasks.http.client import HttpRequest
 from tasks.search.engine import EngineKit, engine
-from tasks.search.web_engine import WebRequest, number_of, objects_of, text_of
+from tasks.search.web_engine import number_of, objects_of, text_of
 
 NAME = "url"
 
 
 class UrlEngine:
-    """Asks the address once a query."""
+    """Sends one request for each query."""
 
     def __init__(self, kit: EngineKit) -> None:
         parts = urlsplit(kit.source)
@@ -32,14 +34,14 @@ class UrlEngine:
         self._web = kit.open_web(0.0)
 
     def search(self, query: str, n: int) -> list[Found]:
-        """The first `n` papers of the answer."""
-        request = WebRequest("POST", self._url, body=orjson.dumps({"query": query, "n": n}))
-        reply = self._web.ask_json(request, headers=self._headers)
+        """Returns the first `n` papers of the reply."""
+        body = orjson.dumps({"query": query, "n": n})
+        reply = self._web.ask_json(HttpRequest(self._url, "POST", body=body, headers=self._headers))
         if "results" not in reply:
             raise BadInput(f"{self._url}: the reply has no 'results'")
         return [self._found(result) for result in objects_of(reply["results"], f"{self._url}: results")[:n]]
 
-    def _found(self, result: dict[str, Any]) -> Found:
+    def _found(self, result: JsonObject) -> Found:
         if not isinstance(result.get("title"), str):
             raise BadInput(f"{self._url}: a result has no title")
         abstract, named, place = (text_of(result.get(name)) for name in ("abstract", "id", "url"))
@@ -48,5 +50,5 @@ class UrlEngine:
 
 @engine(NAME, "An address that answers {query, n} with {results}; see tasks/search/engines/url.py.", live=True)
 def url(kit: EngineKit) -> UrlEngine:
-    """One request a query."""
+    """Opens the engine at the address in the settings."""
     return UrlEngine(kit)

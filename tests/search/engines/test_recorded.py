@@ -67,14 +67,14 @@ def test_files_that_are_no_results_are_refused(tmp_path: Path) -> None:
         RecordedResults(csv(tmp_path, "ai/q0,A", header="query_key,title"), KEYS)
     for name, content, message in (
         ("r.jsonl", '{"query_key": "ai/q0", "rank": 1, "title": ["a", "b"]}\n', "lists or objects"),
-        ("r.jsonl", "{broken\n", "no readable results"),
-        ("r.parquet", "PAR1", "no readable results"),
+        ("r.jsonl", "{broken\n", "cannot be read as results"),
+        ("r.parquet", "PAR1", "cannot be read as results"),
         ("r.txt", "x", "must end with"),
     ):
         (tmp_path / name).write_text(content)
         with pytest.raises(BadInput, match=message):
             RecordedResults(tmp_path / name, KEYS)
-    with pytest.raises(BadInput, match="no readable results"):
+    with pytest.raises(BadInput, match="cannot be read as results"):
         RecordedResults(tmp_path / "absent.csv", KEYS)
 
 
