@@ -76,9 +76,8 @@ def run_flows(release: str, machine: Machine) -> Slots:
     """The flows one after the other, in this process; returns all that the edition has."""
     from flows.jobs.build_corpus import build_corpus
     from flows.jobs.build_index import build_index
-    from flows.jobs.discovery import discovery
     from flows.jobs.organization import organization
-    from flows.jobs.selection import selection
+    from flows.jobs.ranking import discovery, selection
 
     return (
         build_corpus(release, settings=CORPUS, machine=machine)

@@ -12,6 +12,8 @@ from flows.pipeline.plans.steps import Step
 from flows.pipeline.stages import StageControl
 from flows.pipeline.walk import Pipeline
 from schemas.settings import OrganizationSettings, RunSettings
+from tasks.metrics.ranking import RankingTask
+from tasks.ranking.views import VIEWS
 
 
 def discovery(
@@ -83,7 +85,7 @@ def organization(
 
 
 def _run_systems(
-    task: tables.Task,
+    task: RankingTask,
     edition: str | None,
     settings: RunSettings,
     control: StageControl,
@@ -97,7 +99,7 @@ def _run_systems(
             _show_estimate(pipeline, pipeline.plan_runs(settings), json)
             return
         built = pipeline.run_systems(settings)
-    found = {label: tables.score_rows(pipeline.store, built, task, label) for label in tables.LABELS[task]}
+    found = {label: tables.score_rows(pipeline.store, built, task, label) for label in VIEWS[task].labels}
     if json:
         show_json({"edition": pipeline.edition, "task": task, "scores": found, "datasets": tables.slot_refs(built)})
         return

@@ -10,13 +10,13 @@ from flows.pipeline import summaries as tables
 from schemas.errors import UsageError
 from schemas.mindmap import Tree
 from schemas.tables.tree_scores import distance_measure
-from tasks.metrics.ranking import evaluate_run
+from tasks.metrics.ranking import Labels, evaluate_run
 from tasks.ranking.run_files import read_qrels, read_run
 
 HEADING_MEASURES = ("hsr", "her", "her_fallback", "gold_nodes", "nodes")
 
 
-def ranking(qrels: Path, run: Path, /, *, labels: tables.Labels = "graded", json: bool = False) -> None:
+def ranking(qrels: Path, run: Path, /, *, labels: Labels = "graded", json: bool = False) -> None:
     """Score a run file against relevance judgments, as trec_eval does.
 
     Both may be TREC files or JSON. A topic that the run lacks counts 0 in `mean_all` and is left out of

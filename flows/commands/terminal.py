@@ -9,10 +9,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from flows.pipeline.summaries import Row, Task, people_rows
+from flows.pipeline.summaries import Row, people_rows
 from flows.pipeline.walk import Executor, StageLabel, build_labelled
 from schemas.manifest import Ref
 from schemas.settings import Resources
+from tasks.metrics.ranking import RankingTask
 from tasks.store import workspace
 from tasks.store.store import Request, Store
 
@@ -88,7 +89,7 @@ def show_rows(rows: Sequence[Row], title: str | None = None, decimals: int = 4) 
     _output().print(table)
 
 
-def show_scores(rows: Sequence[Row], task: Task, what: str) -> None:
+def show_scores(rows: Sequence[Row], task: RankingTask, what: str) -> None:
     """Prints score rows as a table of means with their intervals."""
     show_rows(people_rows(rows, task), f"{task}, {what}: mean over topics (95 % bootstrap interval)")
 

@@ -5,8 +5,10 @@ import re
 from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
 
 from flows.pipeline.changes import change_rows
-from flows.pipeline.summaries import LABELS, Row, Task, count_rows, lineage_rows, people_rows, score_rows, tree_rows
+from flows.pipeline.summaries import Row, count_rows, lineage_rows, people_rows, score_rows, tree_rows
 from flows.pipeline.walk import Pipeline, Slots
+from tasks.metrics.ranking import RankingTask
+from tasks.ranking.views import VIEWS
 from tasks.store.editions import Editions
 from tasks.store.store import Store
 
@@ -35,9 +37,9 @@ def leave_built(pipeline: Pipeline, built: Slots) -> None:
     create_markdown_artifact("\n".join(lines), key=artifact_key("lineage", edition))
 
 
-def leave_scores(pipeline: Pipeline, built: Slots, task: Task) -> None:
+def leave_scores(pipeline: Pipeline, built: Slots, task: RankingTask) -> None:
     """Leaves the scores of the runs that were built, a table for each kind of labels."""
-    for labels in LABELS[task]:
+    for labels in VIEWS[task].labels:
         create_table_artifact(
             people_rows(score_rows(pipeline.store, built, task, labels), task),
             key=artifact_key(task, labels, pipeline.edition),

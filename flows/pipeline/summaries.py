@@ -1,24 +1,15 @@
 """What a person is shown of an edition, as rows: counts, scores, lineage."""
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 import polars as pl
 
 from schemas.manifest import Ref
 from schemas.tables.tree_scores import distance_measure
-from tasks.metrics.ranking.evaluation import Labels
-from tasks.reports.sections.retrieval import DISCOVERY, SELECTION
+from tasks.metrics.ranking import Labels, RankingTask, column_labels
 from tasks.store.store import Store
 
 Row = dict[str, str | int | float | None]
-Task = Literal["discovery", "selection"]
-
-MEASURES: Mapping[Task, Mapping[str, str]] = {"discovery": DISCOVERY, "selection": SELECTION}
-"""Measures of a task's table, with the names that people know them by."""
-
-LABELS: Mapping[Task, tuple[Labels, ...]] = {"discovery": ("graded",), "selection": ("graded", "influential")}
-"""Labels under which a task's runs are shown."""
 
 
 def count_rows(store: Store, slots: Mapping[str, Ref]) -> list[Row]:
@@ -42,7 +33,7 @@ def count_rows(store: Store, slots: Mapping[str, Ref]) -> list[Row]:
     return rows
 
 
-def score_rows(store: Store, slots: Mapping[str, Ref], task: Task, labels: Labels = "graded") -> list[Row]:
+def score_rows(store: Store, slots: Mapping[str, Ref], task: RankingTask, labels: Labels = "graded") -> list[Row]:
     """Means over all topics of every `scores/` slot, with the ends of their 95 % intervals.
 
     Args:
@@ -54,13 +45,13 @@ def score_rows(store: Store, slots: Mapping[str, Ref], task: Task, labels: Label
     return [_score_row(store, ref, task, labels) for slot, ref in slots.items() if slot.startswith("scores/")]
 
 
-def _score_row(store: Store, ref: Ref, task: Task, labels: Labels) -> Row:
+def _score_row(store: Store, ref: Ref, task: RankingTask, labels: Labels) -> Row:
     summaries = pl.read_parquet(store.open(ref).files("summaries"))
     rows = {row["measure"]: row for row in summaries.filter(group="all", labels=labels).iter_rows(named=True)}
-    first = rows[next(iter(MEASURES[task]))]
+    first = next(iter(rows.values()))
     shown: Row = {"run": first["tag"], "topics": first["topics"], "covered": first["covered"]}
-    for measure in MEASURES[task]:
-        mean, low, high = (rows[measure][name] for name in ("mean", "low", "high"))
+    for measure in column_labels(task):
+        mean, low, high = (rows.get(measure, {}).get(name) for name in ("mean", "low", "high"))
         shown |= {measure: mean, f"{measure}_low": low, f"{measure}_high": high}
     return shown
 
@@ -91,11 +82,11 @@ def _tree_row(store: Store, ref: Ref) -> Row:
     }
 
 
-def people_rows(scores: Sequence[Row], task: Task) -> list[Row]:
+def people_rows(scores: Sequence[Row], task: RankingTask) -> list[Row]:
     """Score rows for reading: one cell a measure, `mean (low-high)`."""
     return [
         {name: row[name] for name in ("run", "topics", "covered")}
-        | {label: _interval(row, measure) for measure, label in MEASURES[task].items()}
+        | {label: _interval(row, measure) for measure, label in column_labels(task).items()}
         for row in scores
     ]
 

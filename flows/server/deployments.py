@@ -97,8 +97,8 @@ CATALOGUE: tuple[Job, ...] = (
     ),
     Job(name="build-corpus", entrypoint="flows.jobs.build_corpus.build_corpus"),
     Job(name="build-index", entrypoint="flows.jobs.build_index.build_index", pool="gpu"),
-    Job(name="discovery", entrypoint="flows.jobs.discovery.discovery"),
-    Job(name="selection", entrypoint="flows.jobs.selection.selection"),
+    Job(name="discovery", entrypoint="flows.jobs.ranking.discovery"),
+    Job(name="selection", entrypoint="flows.jobs.ranking.selection"),
     Job(name="organization", entrypoint="flows.jobs.organization.organization"),
     Job(name="paper-search", entrypoint="flows.jobs.search.paper_search"),
     Job(name="paperqa", entrypoint="flows.jobs.paperqa.paperqa"),  # waits for models, so that no GPU waits with it

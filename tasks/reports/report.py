@@ -43,15 +43,15 @@ def report(work: Workspace[ReportSettings]) -> None:
             page = compose(source, work.settings)
             write_page(shard, page)
             _write_trec(shard, source)
-            shard.counts.kept = len(source.runs)
+            shard.counts.kept = len(source.tags)
 
 
 def compose(source: ReportSource, settings: ReportSettings) -> Report:
     """The report's content: every section that has something to say."""
-    topics = source.topics.filter(source.topics["outcome"] == "kept")
     subtitle = (
         f"Edition {settings.edition}, made from Semantic Scholar's release {settings.release}: "
-        f"{len(topics):,} topics, {int(topics['relevant'].sum()):,} relevant documents, {len(source.runs)} runs."
+        f"{len(source.topics):,} topics, {sum(topic.relevant for topic in source.topics):,} relevant documents, "
+        f"{len(source.tags)} runs."
     )
     return Report(settings.title, subtitle, tuple(_sections(source)), tuple(_warnings(source)))
 

@@ -1,25 +1,35 @@
-"""What the sections of a report read: the datasets of an edition, opened once."""
+"""The datasets of an edition that the sections of a report read, opened once."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TypedDict
 
 import orjson
 import polars as pl
 
 from schemas.manifest import Ref
+from schemas.tables.scores import SummaryRow
+from schemas.tables.topics import TOPICS, TopicRow
 from tasks.store.dataset import Dataset
 
 
-class RunName(NamedTuple):
-    """A run's tag and the parts that it was made of."""
+class CheckedNumber(TypedDict):
+    """A number of this edition beside the paper's; None where one of the two has none."""
 
-    tag: str
-    baseline: str
-    retriever: str
-    field: str
-    cutoff: int
+    item: str
+    ours: float | None
+    paper: float | None
+
+
+class Statistics(TypedDict):
+    """What the report reads of `statistics.json`: the paper's checklist, and counts by outcome or reason."""
+
+    checklist: list[CheckedNumber]
+    outcomes: dict[str, int]
+    dropped_references: dict[str, int]
+    linking: dict[str, int]
+    dates: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -29,39 +39,28 @@ class ReportSource:
     datasets: Mapping[str, Dataset]
 
     @cached_property
-    def statistics(self) -> dict[str, Any]:
-        """The statistics stage's numbers."""
+    def statistics(self) -> Statistics:
+        """The numbers of the statistics stage."""
         return orjson.loads(self.datasets["statistics"].path("statistics.json").read_bytes())
 
     @cached_property
-    def topics(self) -> pl.DataFrame:
-        """The topics table."""
-        return _frame(self.datasets["topics"])
+    def topics(self) -> list[TopicRow]:
+        """The topics that are evaluated."""
+        return [topic for topic in TOPICS.rows(self.datasets["topics"].table()) if topic.outcome == "kept"]
 
     @cached_property
-    def runs(self) -> tuple[RunName, ...]:
-        """Every run that has scores, sorted by tag."""
-        return tuple(
-            RunName(tag, p["baseline"], p["retriever"], p["field"], p["cutoff"])
-            for tag, p in sorted((tag, self.datasets[f"run:{tag}"].manifest.parameters) for tag in self.tags)
-        )
+    def summaries(self) -> list[SummaryRow]:
+        """The summaries of every run; a column that scores of an older version lack is None."""
+        return [
+            SummaryRow(**{name: row.get(name) for name in SummaryRow._fields})
+            for tag in self.tags
+            for row in self.datasets[f"scores:{tag}"].table("summaries").to_pylist()
+        ]
 
-    @cached_property
-    def summaries(self) -> pl.DataFrame:
-        """Rows of every run's summaries."""
-        frames = [_frame(self.datasets[f"scores:{tag}"], "summaries") for tag in self.tags]
-        return pl.concat(frames, how="diagonal")  # scores of an older version have fewer columns
-
-    @cached_property
-    def scores(self) -> pl.DataFrame:
-        """Rows of every run's scores by topic."""
-        return pl.concat(_frame(self.datasets[f"scores:{tag}"]) for tag in self.tags)
-
-    @cached_property
-    def outcomes(self) -> pl.DataFrame:
-        """Rows of every run's outcomes, with the run's tag."""
-        frames = [_frame(self.datasets[f"run:{tag}"], "outcomes").with_columns(tag=pl.lit(tag)) for tag in self.tags]
-        return pl.concat(frames)
+    def values(self, tag: str, measure: str) -> list[float]:
+        """Returns a run's values under graded labels in the order of the topics, 0 for one that cannot be evaluated."""
+        rows = pl.scan_parquet(self.datasets[f"scores:{tag}"].files()).filter(labels="graded", measure=measure)
+        return rows.sort("topic_id").collect()["value"].fill_null(0).to_list()
 
     @cached_property
     def lineage(self) -> tuple[Dataset, ...]:
@@ -72,16 +71,15 @@ class ReportSource:
         return tuple(found[ref] for ref in sorted(found, key=lambda ref: (ref.stage, ref.key)))
 
     def of_stage(self, stage: str) -> Iterator[Dataset]:
-        """The datasets of one stage in the lineage."""
+        """Yields the datasets of one stage in the lineage."""
         return (dataset for dataset in self.lineage if dataset.manifest.stage == stage)
+
+    def under(self, prefix: str) -> dict[str, Dataset]:
+        """Returns the datasets named `<prefix>:<tag>` by tag, sorted."""
+        named = (name.partition(":") for name in sorted(self.datasets))
+        return {tag: self.datasets[f"{prefix}:{tag}"] for start, _, tag in named if start == prefix and tag}
 
     @property
     def tags(self) -> list[str]:
         """Tags of the scored runs, sorted."""
-        return sorted(name.partition(":")[2] for name in self.datasets if name.startswith("scores:"))
-
-
-def _frame(dataset: Dataset, prefix: str = "part") -> pl.DataFrame:
-    frame = pl.from_arrow(dataset.table(prefix))
-    assert isinstance(frame, pl.DataFrame)
-    return frame
+        return list(self.under("scores"))

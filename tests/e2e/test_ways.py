@@ -17,7 +17,7 @@ FLOWS = """
 import json, sys
 from flows.jobs.build_corpus import build_corpus
 from flows.jobs.build_index import build_index
-from flows.jobs.discovery import discovery
+from flows.jobs.ranking import discovery
 from flows.pipeline.machine import Machine
 from schemas.settings import CorpusSettings, IndexSettings, RunSettings
 root, corpus, index, systems = map(json.loads, sys.argv[1:])

@@ -5,6 +5,15 @@ What belongs here: everything that scores ranked documents. What does not: inter
 """
 
 from tasks.metrics.ranking.evaluation import Evaluation, Labels, evaluate_run
-from tasks.metrics.ranking.measure import Judged, all_measures, measure
+from tasks.metrics.ranking.measure import Judged, RankingTask, all_measures, column_labels, measure
 
-__all__ = ["Evaluation", "Judged", "Labels", "all_measures", "evaluate_run", "measure"]
+__all__ = [
+    "Evaluation",
+    "Judged",
+    "Labels",
+    "RankingTask",
+    "all_measures",
+    "column_labels",
+    "evaluate_run",
+    "measure",
+]

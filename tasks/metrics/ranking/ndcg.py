@@ -6,9 +6,9 @@ from numpy.typing import NDArray
 from tasks.metrics.ranking.measure import Judged, measure
 
 
-@measure("ndcg_cut_10", k=10)
-@measure("ndcg_cut_30", k=30)
-@measure("ndcg_cut_100", k=100)
+@measure("ndcg_cut_10", label="nDCG@10", tables=("selection",), order=1, k=10)
+@measure("ndcg_cut_30", label="nDCG@30", tables=("selection",), order=2, k=30)
+@measure("ndcg_cut_100", label="nDCG@100", tables=("selection",), order=3, k=100)
 def ndcg(judged: Judged, k: int) -> NDArray[np.float64]:
     """Discounted gain of the first `k` places over that of the best possible list; 0 when nothing is relevant.
 

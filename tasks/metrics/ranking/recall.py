@@ -6,10 +6,10 @@ from numpy.typing import NDArray
 from tasks.metrics.ranking.measure import Judged, measure
 
 
-@measure("recall_10", k=10)
-@measure("recall_100", k=100)
+@measure("recall_10", label="Recall@10", tables=("discovery",), order=1, k=10)
+@measure("recall_100", label="Recall@100", tables=("discovery",), order=2, k=100)
 def recall(judged: Judged, k: int) -> NDArray[np.float64]:
-    """Share of all relevant documents (any label >= 1) that the first `k` places hold; 0 when nothing is relevant.
+    """Share of all relevant documents (any label >= 1) that are among the first `k`; 0 when nothing is relevant.
 
     Source: trec_eval `recall`; ResearchArena, Table 1.
     """

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from tasks.metrics.ranking.measure import Judged, measure
 
 
-@measure("recip_rank")
+@measure("recip_rank", label="MRR", tables=("selection",), order=4)
 def reciprocal_rank(judged: Judged) -> NDArray[np.float64]:
     """1 / rank of the first relevant document (any label >= 1) in the whole list; 0 when there is none.
 

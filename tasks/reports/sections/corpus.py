@@ -1,9 +1,9 @@
-"""The corpus in numbers, beside the paper's, and its Figure 4."""
+"""The corpus in numbers beside the paper's, with Figure 4."""
 
-from typing import Any
+from collections.abc import Mapping
 
 from tasks.reports.blocks import FigureBlock, Section, TableBlock
-from tasks.reports.source import ReportSource
+from tasks.reports.source import ReportSource, Statistics
 
 FIGURES = {
     "figure4a": "(a) Documents by field of study",
@@ -14,11 +14,11 @@ FIGURES = {
 
 
 def sections(source: ReportSource) -> list[Section]:
-    """The sections on the corpus and on what was excluded from the topics."""
+    """Returns the sections on the corpus and on what was excluded from the topics."""
     found = source.statistics
     figures = tuple(FigureBlock(name, caption, _svg(source, name)) for name, caption in FIGURES.items())
     return [
-        Section("Corpus", "The paper's checklist, ours beside it.", (_checklist(found), *figures)),
+        Section("Corpus", "This edition's numbers beside those that the paper reports.", (_checklist(found), *figures)),
         Section(
             "From surveys to topics",
             "How many accepted surveys became topics, and which of their references became relevant documents.",
@@ -28,7 +28,7 @@ def sections(source: ReportSource) -> list[Section]:
                     "references_dropped", "References that are not in the qrels", "Reason", found["dropped_references"]
                 ),
                 _counts("linking", "References of surveys by how they were linked", "Linked by", found["linking"]),
-                _counts("date_precision", "Papers by what is known of their date", "Precision", found["dates"]),
+                _counts("date_precision", "Papers by the precision of their date", "Precision", found["dates"]),
             ),
         ),
     ]
@@ -38,17 +38,17 @@ def _svg(source: ReportSource, name: str) -> str:
     return source.datasets["statistics"].path(f"{name}.svg").read_text()
 
 
-def _checklist(found: dict[str, Any]) -> TableBlock:
+def _checklist(found: Statistics) -> TableBlock:
     rows = tuple((item["item"], item["ours"], item["paper"]) for item in found["checklist"])
     return TableBlock(
         "checklist",
         "Numbers of the paper's sections 3 and 4",
         ("Item", "This edition", "Paper"),
         rows,
-        "The paper used the release of 6 February 2024; '-': not counted, or not said.",
+        "The paper used the release of 6 February 2024. '-': not counted here, or not reported there.",
     )
 
 
-def _counts(name: str, caption: str, what: str, numbers: dict[str, int]) -> TableBlock:
+def _counts(name: str, caption: str, what: str, numbers: Mapping[str, int]) -> TableBlock:
     rows = tuple(sorted(numbers.items(), key=lambda item: (-item[1], item[0])))
     return TableBlock(name, caption, (what, "Number"), rows)

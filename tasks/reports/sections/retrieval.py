@@ -1,154 +1,148 @@
 """Discovery and selection: Tables 1 and 2 with intervals, beside the paper's."""
 
-import polars as pl
+from collections.abc import Mapping
+from itertools import groupby
+from operator import attrgetter
 
+import numpy as np
+
+from schemas.tables.scores import SummaryRow
+from tasks.metrics.ranking import Labels, RankingTask, all_measures, column_labels
+from tasks.ranking.views import VIEWS
 from tasks.reports.blocks import Cell, Change, Estimate, Section, TableBlock
 from tasks.reports.published import PUBLISHED
-from tasks.reports.source import ReportSource, RunName
+from tasks.reports.source import ReportSource
 from tasks.stats.intervals import compare
+from tasks.stats.summaries import ALL
 
-DISCOVERY = {"recall_10": "Recall@10", "recall_100": "Recall@100", "P_10": "Precision@10", "P_100": "Precision@100"}
-SELECTION = {"ndcg_cut_10": "nDCG@10", "ndcg_cut_30": "nDCG@30", "ndcg_cut_100": "nDCG@100", "recip_rank": "MRR"}
-_IN_PAPER = {
-    "recall_10": "recall_10",
-    "recall_100": "recall_100",
-    "P_10": "precision_10",
-    "P_100": "precision_100",
-    "ndcg_cut_10": "ndcg_10",
-    "ndcg_cut_30": "ndcg_30",
-    "ndcg_cut_100": "ndcg_100",
-    "recip_rank": "mrr",
-}
 _NOTE = (
-    "Means over all evaluated topics (a topic without results counts 0) with 95 % bootstrap intervals over topics; "
-    "covered: topics for which the system returned a ranking."
+    "Means over all evaluated topics with 95 % bootstrap intervals over topics; a topic without results counts 0. "
+    "Covered: topics for which the system returned a ranking."
 )
 
 
 def sections(source: ReportSource) -> list[Section]:
-    """The sections on discovery and selection; none when the edition has no scored run."""
-    if not source.runs:
+    """Returns the sections on discovery and selection; none when the edition has no scored run."""
+    if not source.tags:
         return []
     return [
         Section(
             "Information discovery",
-            "Given a survey's title: how many of the papers that it cites does the system find?",
+            "Given a survey's title, how many of the papers that the survey cites does the system find?",
             (
-                _table(source, "discovery", "Table 1: recall and precision", DISCOVERY, "graded"),
-                _paper_table("discovery_paper", "The paper's Table 1 (12.0 M full texts)", DISCOVERY),
-                _comparison(source, "recall_100", "discovery_differences"),
-                *_without_fallbacks(source, "discovery_fallbacks", DISCOVERY),
+                _table(source, "discovery", "Table 1: recall and precision", "discovery"),
+                _paper_table("discovery_paper", "The paper's Table 1 (12.0 M full texts)", "discovery"),
+                _comparison(source, "discovery_differences", "discovery"),
+                *_without_fallbacks(source, "discovery_fallbacks", "discovery"),
             ),
         ),
         Section(
             "Information selection",
-            "Are the influential papers at the top?",
+            "Does the system rank the influential papers at the top?",
             (
-                _table(source, "selection", "Table 2: gains 2 (influential) and 1 (cited)", SELECTION, "graded"),
+                _table(
+                    source, "selection", "Table 2: gain 2 for an influential reference, 1 for any other", "selection"
+                ),
                 _table(
                     source,
                     "selection_influential",
-                    "Influential references alone are relevant",
-                    SELECTION,
+                    "Only influential references count as relevant",
+                    "selection",
                     "influential",
                 ),
-                _paper_table("selection_paper", "The paper's Table 2 (12.0 M full texts)", SELECTION),
-                _comparison(source, "ndcg_cut_10", "selection_differences"),
-                *_without_fallbacks(source, "selection_fallbacks", SELECTION),
+                _paper_table("selection_paper", "The paper's Table 2 (12.0 M full texts)", "selection"),
+                _comparison(source, "selection_differences", "selection"),
+                *_without_fallbacks(source, "selection_fallbacks", "selection"),
             ),
         ),
         _by_field(source),
     ]
 
 
-def _table(source: ReportSource, name: str, caption: str, measures: dict[str, str], labels: str) -> TableBlock:
-    rows = source.summaries.filter((pl.col("group") == "all") & (pl.col("labels") == labels))
-    return TableBlock(
-        name,
-        caption,
-        ("Run", *measures.values(), "Covered", "Topics"),
-        tuple(_row(rows.filter(pl.col("tag") == run.tag), run, measures) for run in source.runs),
-        _NOTE,
-        frozenset(measures.values()),
-    )
+def _by_measure(source: ReportSource, tag: str, labels: Labels = "graded") -> dict[str, SummaryRow]:
+    """Returns a run's means over all topics by measure."""
+    rows = source.summaries
+    return {row.measure: row for row in rows if (row.tag, row.labels, row.group) == (tag, labels, ALL)}
 
 
-def _row(rows: pl.DataFrame, run: RunName, measures: dict[str, str]) -> tuple[Cell, ...]:
-    by_measure = {row["measure"]: row for row in rows.iter_rows(named=True)}
-    cells = [Estimate(by_measure[m]["mean"], by_measure[m]["low"], by_measure[m]["high"]) for m in measures]
-    first = by_measure[next(iter(measures))]
-    return (run.tag, *cells, first["covered"], first["topics"])
+def _estimate(rows: Mapping[str, SummaryRow], measure: str) -> Estimate:
+    """Returns the mean of a measure; nothing where the run was scored without the measure."""
+    row = rows.get(measure)
+    return Estimate(row.mean, row.low, row.high) if row else Estimate(None)
 
 
-def _without_fallbacks(source: ReportSource, name: str, measures: dict[str, str]) -> list[TableBlock]:
-    """Runs in which something stood in for a failed model call, without those topics; nothing where there is none."""
-    summaries = source.summaries.filter((pl.col("group") == "all") & (pl.col("labels") == "graded"))
+def _table(source: ReportSource, name: str, caption: str, task: RankingTask, labels: Labels = "graded") -> TableBlock:
+    columns = column_labels(task)
     rows: list[tuple[Cell, ...]] = []
-    for run in source.runs:
-        by_measure = {row["measure"]: row for row in summaries.filter(pl.col("tag") == run.tag).iter_rows(named=True)}
-        first = by_measure[next(iter(measures))]
-        if fallbacks := first.get("fallbacks"):
-            means = (Estimate(by_measure[measure]["mean_without_fallbacks"]) for measure in measures)
-            rows.append((run.tag, *means, fallbacks, first["topics"] - fallbacks))
+    for tag in source.tags:
+        found = _by_measure(source, tag, labels)
+        counts = next(iter(found.values()))
+        rows.append((tag, *(_estimate(found, measure) for measure in columns), counts.covered, counts.topics))
+    header = ("Run", *columns.values(), "Covered", "Topics")
+    return TableBlock(name, caption, header, tuple(rows), _NOTE, frozenset(columns.values()))
+
+
+def _without_fallbacks(source: ReportSource, name: str, task: RankingTask) -> list[TableBlock]:
+    """Returns a table of the runs that used fallbacks, without the topics concerned; none where no run did."""
+    columns = column_labels(task)
+    rows: list[tuple[Cell, ...]] = []
+    for tag in source.tags:
+        found = _by_measure(source, tag)
+        counts = next(iter(found.values()))
+        if counts.fallbacks:
+            means = (Estimate(found[m].mean_without_fallbacks if m in found else None) for m in columns)
+            rows.append((tag, *means, counts.fallbacks, counts.topics - counts.fallbacks))
     if not rows:
         return []
-    header = ("Run", *measures.values(), "Fallbacks", "Other topics")
-    note = "Means over the topics for which nothing stood in for a failed model call; the tables above hold all topics."
-    return [TableBlock(name, "Without fallbacks", header, tuple(rows), note, frozenset(measures.values()))]
+    header = ("Run", *columns.values(), "Fallbacks", "Other topics")
+    note = (
+        "Means over the topics on which no model call failed. A fallback stood in for a failed call on the others; the "
+        "tables above include them."
+    )
+    return [TableBlock(name, "Without fallbacks", header, tuple(rows), note, frozenset(columns.values()))]
 
 
-def _paper_table(name: str, caption: str, measures: dict[str, str]) -> TableBlock:
+def _paper_table(name: str, caption: str, task: RankingTask) -> TableBlock:
+    columns = {measure: label for measure, label in column_labels(task).items() if measure in PUBLISHED[0].means}
     rows = tuple(
-        (f"{row.baseline}.{row.retriever}", *(Estimate(getattr(row, _IN_PAPER[m])) for m in measures))
-        for row in PUBLISHED
+        (f"{run.baseline}.{run.retriever}", *(Estimate(run.means[measure]) for measure in columns)) for run in PUBLISHED
     )
-    return TableBlock(
-        name, caption, ("Run", *measures.values()), rows, "dense: BGE in the paper.", frozenset(measures.values())
-    )
+    note = "In the paper, dense retrieval uses BGE."
+    return TableBlock(name, caption, ("Run", *columns.values()), rows, note, frozenset(columns.values()))
 
 
-def _comparison(source: ReportSource, measure: str, name: str) -> TableBlock:
-    """Every run against the best one, by a paired test over the same topics."""
-    scores = source.scores.filter((pl.col("labels") == "graded") & (pl.col("measure") == measure))
-    columns = {
-        run.tag: scores.filter(pl.col("tag") == run.tag).sort("topic_id")["value"].fill_null(0).to_numpy()
-        for run in source.runs
-    }
+def _comparison(source: ReportSource, name: str, task: RankingTask) -> TableBlock:
+    """Compares each run with the best one, by a paired test over the same topics."""
+    measure = VIEWS[task].headline
+    columns = {tag: np.array(source.values(tag, measure)) for tag in source.tags}
     best = max(columns, key=lambda tag: (columns[tag].mean(), tag))
     rows: list[tuple[Cell, ...]] = []
     for tag, values in columns.items():
         if tag != best:
             result = compare(values, columns[best], seed=0)
             rows.append((tag, Change(result.difference, result.p_value)))
-    label = (DISCOVERY | SELECTION)[measure]
     return TableBlock(
         name,
-        f"{label}: each run minus the best one, {best}",
+        f"{all_measures()[measure].label}: each run minus the best one, {best}",
         ("Run", "Difference"),
         tuple(rows),
-        "Paired randomisation test over topics, two-sided, not corrected for the number of comparisons.",
+        "Two-sided paired randomization test over topics; p-values are not corrected for multiple comparisons.",
     )
 
 
 def _by_field(source: ReportSource) -> Section:
-    rows = source.summaries.filter(pl.col("group").str.starts_with("field:") & (pl.col("labels") == "graded"))
+    headlines = [view.headline for view in VIEWS.values()]
+    key = attrgetter("group", "tag")
+    rows = [row for row in source.summaries if row.labels == "graded" and row.group != ALL]
     table: list[tuple[Cell, ...]] = []
-    for (group, tag), part in rows.sort("group", "tag").group_by(["group", "tag"], maintain_order=True):
-        by_measure = {row["measure"]: row for row in part.iter_rows(named=True)}
-        recall, ndcg = by_measure["recall_100"], by_measure["ndcg_cut_10"]
-        table.append(
-            (
-                str(group).removeprefix("field:"),
-                str(tag),
-                Estimate(recall["mean"], recall["low"], recall["high"]),
-                Estimate(ndcg["mean"], ndcg["low"], ndcg["high"]),
-                recall["topics"],
-            )
-        )
+    for (group, tag), part in groupby(sorted(rows, key=key), key):
+        found = {row.measure: row for row in part}
+        means = (_estimate(found, measure) for measure in headlines)
+        table.append((group.removeprefix("field:"), tag, *means, next(iter(found.values())).topics))
     block = TableBlock(
         "by_field",
         "By field of study; a topic counts in each of its fields",
-        ("Field of study", "Run", "Recall@100", "nDCG@10", "Topics"),
+        ("Field of study", "Run", *(all_measures()[measure].label for measure in headlines), "Topics"),
         tuple(table),
     )
-    return Section("By field of study", "The same scores, topic groups apart.", (block,), open=False)
+    return Section("By field of study", "The same scores for each field of study.", (block,), open=False)

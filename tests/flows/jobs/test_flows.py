@@ -10,8 +10,7 @@ from pydantic import ValidationError
 
 from flows.jobs.build_corpus import build_corpus
 from flows.jobs.build_index import build_index
-from flows.jobs.discovery import discovery
-from flows.jobs.selection import selection
+from flows.jobs.ranking import discovery, selection
 from flows.pipeline.machine import Machine
 from schemas.settings import CorpusSettings, IndexSettings, RunSettings
 from tasks.store.store import Store
