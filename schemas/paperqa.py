@@ -1,4 +1,4 @@
-"""Questions over papers: the annotated example, what a system sees of it, paper metadata, findings about either."""
+"""Questions over papers: annotated examples, what a system sees of them, paper metadata, and findings of checks."""
 
 import re
 import uuid as uuids
@@ -22,7 +22,7 @@ TASK_TAGS = frozenset({"single", "multiple", "retrieval", "comprehensive"})
 ELEMENT_TAGS = frozenset({"text", "table", "image", "formula", "metadata"})
 EVALUATION_TAGS = frozenset({"subjective", "objective"})
 TAG_ALIASES = {"figure": "image"}
-"""Tags outside the published sets, and the tag that each stands for."""
+"""Unpublished tags with the published tag that each one means."""
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -58,7 +58,7 @@ PaperRef = Annotated[PaperId, AfterValidator(_paper_id)]
 
 
 class EvaluatorCall(BaseModel):
-    """How a question's answers are scored: the name of a registered evaluator and its keyword arguments."""
+    """The evaluator of a question: the name of a registered function and its keyword arguments."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -69,8 +69,8 @@ class EvaluatorCall(BaseModel):
 class Question(BaseModel):
     """A question as a system sees it.
 
-    A type of its own, so that the hidden part of an annotated example (references, evaluator, reasoning, tags) cannot
-    reach a system by accident.
+    It is a separate type, so that the hidden part of an annotated example (references, evaluator, reasoning, tags)
+    cannot reach a system by accident.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -85,8 +85,8 @@ class Question(BaseModel):
 class AnnotatedExample(BaseModel):
     """A question with its hidden part; fields that neither published form has are dropped.
 
-    A validation error's type is the id of the broken rule (V1, V2, V4, V6, V7), or pydantic's own where a field is
-    absent or of the wrong type (V3).
+    The type of a validation error is the id of the broken rule (V1, V2, V4, V6, V7), or pydantic's own if a field is
+    missing or has the wrong type (V3).
     """
 
     model_config = ConfigDict(frozen=True)
@@ -118,7 +118,7 @@ class AnnotatedExample(BaseModel):
         return next(tag for tag in self.tags if tag in TASK_TAGS)
 
     def visible(self) -> Question:
-        """What a system may see."""
+        """Returns the part that a system may see."""
         return Question(
             uuid=self.uuid,
             question=self.question,
@@ -129,7 +129,7 @@ class AnnotatedExample(BaseModel):
 
 
 class PaperMetadata(BaseModel):
-    """What is published about one paper."""
+    """The published metadata of one paper."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -150,17 +150,17 @@ class PaperMetadata(BaseModel):
 
     @property
     def venue(self) -> str:
-        """The search space that the paper belongs to, as questions name it: acl2023."""
+        """The conference as questions name it: acl2023."""
         return f"{self.conference.lower()}{self.year}"
 
     def expected_uuid(self) -> str:
-        """The UUID that title, conference and year give: version 5, DNS namespace, letters and digits of the title."""
+        """Returns the UUID of title, conference and year (version 5, DNS namespace, letters and digits only)."""
         title = re.sub("[^a-z0-9]", "", self.title.lower())
         return str(uuids.uuid5(uuids.NAMESPACE_DNS, f"{title}-{self.venue}"))
 
 
 class Finding(BaseModel):
-    """One rule that one line of a questions file, or one metadata file, breaks."""
+    """A rule that a line of a questions file or a metadata file breaks."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

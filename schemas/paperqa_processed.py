@@ -1,4 +1,4 @@
-"""What extraction got out of one paper's PDF, in both published nestings."""
+"""Data extracted from a paper's PDF, in both published layouts."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -6,10 +6,10 @@ from typing import Annotated, Any
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 PUBLISHED = "published"
-"""Extraction of files that do not say what made them: the published ones (MinerU)."""
+"""Extraction method of files that do not name one: the published files (MinerU)."""
 
 NESTED_UNDER = "info_from_mineru"
-"""Key under which the older form keeps the lists."""
+"""Key that contains the lists in the older layout."""
 
 
 def _text(value: object) -> object:
@@ -30,7 +30,7 @@ class _Item(BaseModel):
 
 
 class ProcessedTable(_Item):
-    """A table as found on a page."""
+    """A table found on a page."""
 
     caption: Text = Field(default="", validation_alias=AliasChoices("table_caption", "caption"))
     html: Text = Field(default="", validation_alias=AliasChoices("table_html", "html"))
@@ -39,7 +39,7 @@ class ProcessedTable(_Item):
 
 
 class ProcessedFigure(_Item):
-    """A figure as found on a page; the older form adds the path of a picture, which is not read."""
+    """A figure found on a page; the picture path of the older layout is ignored."""
 
     caption: Text = Field(default="", validation_alias=AliasChoices("figure_caption", "caption"))
     box: Box | None = Field(default=None, validation_alias=AliasChoices("figure_bbox", "bbox"), description="x0y0x1y1")
@@ -70,7 +70,7 @@ class ProcessedSection(_Item):
 
 
 class ProcessedPaper(_Item):
-    """One paper's processed data; lists that are missing or null are empty."""
+    """One paper's processed data; missing or null lists are empty."""
 
     extraction: str = Field(default=PUBLISHED, description="What made it: published, pypdfium2, synthetic.")
     pdf_path: str | None = Field(default=None, description="Of the PDF it was made from; the older form names it.")
@@ -91,7 +91,7 @@ class ProcessedPaper(_Item):
 
     @property
     def last_page(self) -> int:
-        """The highest page number that anything is said to stand on; 0 when nothing tells its page."""
+        """The highest page number of any element; 0 if no element has one."""
         items = (*self.tables, *self.figures, *self.equations, *self.sections)
         pages = [item.page for item in items if item.page] + [page for s in self.sections for page in s.pages]
         return max(pages, default=0)

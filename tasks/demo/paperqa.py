@@ -1,4 +1,4 @@
-"""Processed data made up from metadata: for tests and the demo, where the published files are not there."""
+"""Synthesizes processed data from paper metadata, for tests and for users without the published files."""
 
 import json
 import random
@@ -13,10 +13,10 @@ HEADINGS = ("Introduction", "Related Work", "Method", "Experiments", "Results", 
 
 
 def synthesise(paper: PaperMetadata, seed: int = 42) -> dict[str, Any]:
-    """Sections, tables, figures, equations and references for a paper, in the published form.
+    """Returns invented sections, tables, figures, equations and references for a paper, in the published form.
 
-    Its own abstract and keywords are shared out over the sections, so that retrieval has something to find; numbers
-    are drawn. Equal papers and seeds give equal data.
+    The paper's abstract and keywords are spread over the sections, so that retrieval has something to find; numbers are
+    random. Equal papers and seeds give equal data.
     """
     draw = random.Random(f"{seed} {paper.uuid}")  # noqa: S311
     pages = max(paper.num_pages, 1)
@@ -55,7 +55,7 @@ def synthesise(paper: PaperMetadata, seed: int = 42) -> dict[str, Any]:
 
 
 def write_synthetic(metadata: Path, to: Path, seed: int = 42) -> int:
-    """Writes `<uuid>.json` for every paper of a metadata folder; returns their number.
+    """Writes `<uuid>.json` for every paper of a metadata folder and returns the number of files.
 
     Raises:
         BadInput: A metadata file cannot be read, or there is none.

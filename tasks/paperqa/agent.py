@@ -1,4 +1,4 @@
-"""The loop of an agent: it acts, observes and acts again, until it answers or a limit is reached."""
+"""The agent loop: act, observe, repeat, until the agent answers or reaches a limit."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from tasks.paperqa.baseline import CHARACTERS_PER_TOKEN, Answered, Kit, Step
 
 OBSERVED_CHARACTERS = 8000
 KEPT_CHARACTERS = 4000
-"""Of an observation: what the model reads, and what the trajectory keeps."""
+"""Characters of an observation that the model reads, and that the trajectory stores."""
 
 _DECODER = json.JSONDecoder()
 
@@ -23,7 +23,7 @@ Turn = tuple[Message, ...]
 
 
 class _Call(NamedTuple):
-    """An action as a reply names it; `id` where it was a function call."""
+    """An action requested by a reply; `id` is set if it was a function call."""
 
     name: str
     arguments: str
@@ -36,14 +36,14 @@ def run_agent(question: Question, kit: Kit, can: Sequence[Action]) -> Answered:
     Args:
         question: The question.
         kit: Desk, model, limits, and whether actions are function calls.
-        can: The actions, the final answer among them.
+        can: The available actions, including the final answer.
 
     Returns:
-        The answer, or the outcome `turn_limit`, `token_limit`, `cost_limit`, `refused` or `failed` without one.
+        The answer, or the outcome `turn_limit`, `token_limit`, `cost_limit`, `refused` or `failed` without an answer.
 
-    Source: NeuSym-RAG's ReAct loop: a malformed action is observed as an error and costs its turn.
+    Source: NeuSym-RAG's ReAct loop: a malformed action gives an error as its observation and uses up the turn.
 
-    Deviates: an agent that reaches a limit has no answer; upstream takes its last observation for one.
+    Deviates: an agent that reaches a limit has no answer; upstream uses its last observation as the answer.
     """
     prompt = load_prompt("airqa_agent")
     opening = prompt.render(_values(question, kit, can))
@@ -102,7 +102,7 @@ def _limit_reached(kit: Kit) -> tuple[AnswerOutcome, str] | None:
 
 
 def _within(opening: Turn, turns: Sequence[Turn], kit: Kit) -> tuple[Message, ...]:
-    """The opening and the latest turns: as many as the window and the length of the conversation allow."""
+    """Returns the opening messages and as many of the latest turns as the window and the context length allow."""
     room = kit.limits.context_tokens * CHARACTERS_PER_TOKEN - _length(opening)
     shown: list[Turn] = []
     for turn in reversed(turns[-kit.limits.window :]):
@@ -118,7 +118,7 @@ def _length(turn: Turn) -> int:
 
 
 def _read_call(reply: Reply) -> _Call | None:
-    """The first function call of a reply, or else the first JSON object in its words that names an action."""
+    """Returns the first function call of a reply, or else the first JSON object in its text that names an action."""
     for call in reply.tool_calls:
         return _Call(call.name, call.arguments, call.id)
     for found in _objects(reply.text):
@@ -141,7 +141,7 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
 
 
 def _act(call: _Call | None, kit: Kit, can: Sequence[Action], seen: int) -> tuple[Observation, bool]:
-    """What the action gives, and whether it was the final answer."""
+    """Runs an action; returns its observation and whether it was the final answer."""
     names = ", ".join(action.name for action in can)
     if call is None:
         return Observation(f"Error: the reply holds no action; use one of: {names}"), False

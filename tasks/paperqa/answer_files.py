@@ -1,4 +1,4 @@
-"""Answers in a file, as a system outside of this project leaves them."""
+"""Reads answers that an external system wrote to a file."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from schemas.errors import BadInput
 
 
 def read_answers(path: Path) -> dict[str, object]:
-    """Answers by question: a JSON object `{uuid: answer}`, or JSON lines `{"uuid": ..., "answer": ...}`.
+    """Reads answers by question from a JSON object `{uuid: answer}` or JSON lines `{"uuid": ..., "answer": ...}`.
 
     Raises:
         BadInput: The file cannot be read, has another form, or answers a question twice.

@@ -1,4 +1,4 @@
-"""The judge of free-text answers behind the door to models."""
+"""The judge of free-text answers, which asks a model through the door."""
 
 from schemas.errors import ArenaError, BadInput
 from schemas.llm import Parameters
@@ -9,18 +9,18 @@ VERDICT_TOKENS = 512
 
 
 class DoorJudge:
-    """Grades by asking a model; an instance grades one question's answer.
+    """Grades the answer to one question by asking a model.
 
     Args:
-        asker: Whose model grades, whatever model the evaluator names.
+        asker: Asks the grading model; the model that the evaluator names is ignored.
 
     Attributes:
-        replies: What it was told, in order.
-        trouble: The last call's error: evaluators count every failure as 0, also one that concerns all answers.
+        replies: The model's replies, in order.
+        trouble: The error of the last call. Evaluators count every failure as 0, even one that would hit all answers.
 
     Deviates:
         Upstream lets every question name its judge (gpt-4o-mini); here one judge grades a whole run and is part of
-        its settings. The temperature is the question's.
+        its settings. The temperature comes from the question.
     """
 
     def __init__(self, asker: Asker) -> None:
@@ -29,11 +29,11 @@ class DoorJudge:
         self.trouble: ArenaError | None = None
 
     def __call__(self, system: str, user: str, model: str, temperature: float) -> str:
-        """The reply.
+        """Returns the judge's reply.
 
         Raises:
             BadInput: The call failed or was refused.
-            OverBudget: The cap leaves too little for it.
+            OverBudget: The cap leaves too little for the call.
         """
         parameters = Parameters(temperature=temperature, max_tokens=VERDICT_TOKENS)
         # The evaluators delimit what is foreign in their messages themselves.

@@ -1,4 +1,4 @@
-"""What a system that answers questions over papers is, and the registry of baselines."""
+"""The interface and the registry of systems that answer questions over papers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from tasks.llm.asker import Asker
 from tasks.paperqa.desk import PaperQaDesk
 
 Protocol = Literal["functions", "text"]
-"""How an agent acts: by function calls where the endpoint has them, else by a JSON object in its words."""
+"""How an agent requests actions: by function calls if the endpoint supports them, else by a JSON object in its text."""
 
 CHARACTERS_PER_TOKEN = 4
-"""Where a text is cut at a number of tokens, it is cut at so many times as many characters: no tokenizer is bound."""
+"""Characters per token when a text is cut at a number of tokens; no tokenizer is needed."""
 
 
 class Limits(Settings):
-    """What a system may use for one question.
+    """Limits of a system for one question.
 
     Source: NeuSym-RAG's defaults for turns, window, tokens written, images, evidence and passages.
     """
@@ -39,7 +39,7 @@ class Limits(Settings):
 
 
 class Kit(NamedTuple):
-    """All that a system may use: the desk of its question, a model, limits."""
+    """Everything that a system may use: the desk of its question, a model, limits."""
 
     desk: PaperQaDesk
     asker: Asker
@@ -57,7 +57,7 @@ class Step(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """What a system returns: the answer as text (None unless the outcome is `answered`), and how it came to it."""
+    """What a system returns: the answer as text (None unless the outcome is `answered`), and its trajectory."""
 
     answer: str | None
     outcome: AnswerOutcome = "answered"
@@ -70,7 +70,7 @@ System = Callable[[Question, Kit], Answered]
 
 @dataclass(frozen=True)
 class PaperQaBaseline:
-    """A registered system: name, one sentence for the report, function, version (raised when its answers change)."""
+    """A registered system: name, one-sentence description, function, version (raised when its answers change)."""
 
     name: str
     description: str
@@ -86,7 +86,7 @@ all_paperqa_baselines = _registry.all
 """Every system by name: each file of `tasks/paperqa/baselines`, and the entry points of other packages."""
 
 find_paperqa_baseline = _registry.find
-"""The system of that name; where there is none, a UsageError lists those there are."""
+"""Returns the system of that name; if there is none, a UsageError lists the systems."""
 
 
 def paperqa_baseline(name: str, description: str, *, version: int = 1) -> Callable[[System], System]:
@@ -106,5 +106,5 @@ def paperqa_baseline(name: str, description: str, *, version: int = 1) -> Callab
 
 
 def cut(text: str, tokens: int) -> str:
-    """The beginning of a text, about so many tokens long."""
+    """Returns the beginning of a text, cut at about `tokens` tokens."""
     return text[: tokens * CHARACTERS_PER_TOKEN]

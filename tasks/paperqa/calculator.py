@@ -1,4 +1,4 @@
-"""Arithmetic for agents: what a model writes is parsed and computed here, never executed."""
+"""Arithmetic for agents: expressions are parsed and computed, never executed as code."""
 
 import ast
 import math
@@ -10,7 +10,7 @@ from schemas.errors import BadInput
 
 MOST_CHARACTERS = 500
 MOST_BITS = 4096
-"""Size of an integer; a power is bounded before it is computed."""
+"""Largest integer, in bits; a power is bounded before it is computed."""
 
 Number = int | float
 
@@ -39,10 +39,10 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 
 
 def calculate(expression: str) -> Number:
-    """The value of an arithmetic expression: `+ - * / // % **`, parentheses, and a few functions.
+    """Returns the value of an arithmetic expression: `+ - * / // % **`, parentheses and a few functions.
 
     Raises:
-        BadInput: It is anything else, too long, too large, or has no value.
+        BadInput: The text is not such an expression, is too long, or has no finite value.
     """
     if len(expression) > MOST_CHARACTERS:
         raise BadInput(f"{len(expression)} characters: an expression may have {MOST_CHARACTERS}")

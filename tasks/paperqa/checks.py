@@ -1,4 +1,4 @@
-"""What is odd in a questions file and in the metadata beside it, as rows."""
+"""Checks a questions file and its paper metadata, and reports every broken rule as a row."""
 
 import json
 import re
@@ -44,7 +44,7 @@ RULES: Mapping[str, str] = {
     "W16": "No whitespace around the question or the evaluator's texts.",
     "W17": "A paper's uuid follows from its title, conference and year.",
 }
-"""Every rule: V is hard (the record is unfit), W is soft (the record is used). V0 and W15 to W17 are ours."""
+"""All rules: V is hard (the record is unusable), W is soft (the record is used). V0 and W15 to W17 are our own."""
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _KNOWN_TAGS = TASK_TAGS | ELEMENT_TAGS | EVALUATION_TAGS
@@ -52,7 +52,7 @@ _TRUE_VERDICT = "```txt\ntrue\n```"
 
 
 class _Broken(NamedTuple):
-    """A broken rule: its id, where in the record, what is wrong."""
+    """A broken rule: its id, the place in the record, and the problem."""
 
     rule: str
     where: str
@@ -60,7 +60,7 @@ class _Broken(NamedTuple):
 
 
 def check_questions(path: Path, metadata_dir: Path | None = None) -> list[Finding]:
-    """Every rule that the file breaks, in the order of its lines, then of the metadata files.
+    """Returns every broken rule, in the order of the file's lines and then of the metadata files.
 
     Args:
         path: Questions as JSON lines. A `uuids.json` beside it (a list of paper ids) is the paper index.
@@ -176,7 +176,7 @@ def _own_gold_rule(example: AnnotatedExample) -> Iterator[_Broken]:
 
 
 def _texts(value: object, where: str) -> Iterator[tuple[str, str]]:
-    """Every text in a JSON value of any depth, with its path."""
+    """Yields every text in a nested JSON value with its path."""
     left = [(where, value)]
     while left:
         place, item = left.pop()
@@ -189,7 +189,7 @@ def _texts(value: object, where: str) -> Iterator[tuple[str, str]]:
 
 
 def _paper_index(path: Path, metadata_dir: Path | None) -> frozenset[str] | None:
-    """Ids of all known papers, None when there is neither an index nor metadata."""
+    """Returns the ids of all known papers, or None if there is neither an index nor metadata."""
     try:
         listed = cast("list[str]", json.loads(path.read_bytes())) if path.is_file() else []
         ids = frozenset(listed)

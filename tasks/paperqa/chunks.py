@@ -1,4 +1,4 @@
-"""The stage that cuts papers into passages: what retrieval works on."""
+"""The stage that cuts papers into passages for retrieval."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from tasks.store.workspace import Workspace
 Row = dict[str, Any]
 
 SHARD_IDS = 2**32
-"""Numbers of passages that a shard has to itself: they do not depend on other shards."""
+"""Range of passage numbers reserved for each shard, so that numbers do not depend on other shards."""
 
 _BREAKS = ("\n\n", "\n", ". ", " ")
 _TAGS = re.compile(r"<[^>]*>")
@@ -84,9 +84,9 @@ def _passages(kind: str, section: str | None, page: int | None, text: str, most:
 
 
 def split_text(text: str, most: int) -> Iterator[str]:
-    """Pieces of at most `most` characters that together hold every word of the text in order; none is blank.
+    """Splits a text into pieces of at most `most` characters that together hold every word in order; none is blank.
 
-    Each ends where a paragraph ends, else a line, a sentence or a word, in the last three quarters of what would fit.
+    Each piece ends at the end of a paragraph, else of a line, a sentence or a word, within its last three quarters.
     """
     rest = text.strip()
     while len(rest) > most:

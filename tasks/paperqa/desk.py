@@ -1,4 +1,4 @@
-"""The desk of one question: the only way in which a system under test reaches papers."""
+"""The desk of one question: the only way for a system under test to reach papers."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -32,20 +32,20 @@ class Lookup(NamedTuple):
 
 
 class PaperQaDesk:
-    """Search, SQL, texts and pages for one question; papers out of its scope do not exist here.
+    """Search, SQL, texts and pages for one question; papers outside its scope do not exist here.
 
     Args:
-        question: Whose desk it is.
-        library: Where the papers are.
-        scope: How far the question sees.
+        question: The question.
+        library: The papers.
+        scope: Which papers the question may use.
 
     Attributes:
-        missing: Anchors that the library lacks.
-        lookups: Every use so far, in order.
+        missing: Anchor papers that the library does not have.
+        lookups: Every lookup so far, in order.
 
     Deviates:
-        Upstream lets agents search everything whatever a question names; that is `scope="library"`. With `named`, the
-        hidden references of a question over several papers are out of reach, and are so for every system alike.
+        Upstream lets agents search everything, whatever a question names; that is `scope="library"`. With `named`, no
+        system can reach the hidden references of a question over several papers.
     """
 
     def __init__(self, question: Question, library: PaperLibrary, scope: Scope = "named") -> None:
@@ -60,12 +60,12 @@ class PaperQaDesk:
 
     @property
     def scope(self) -> frozenset[PaperId]:
-        """Papers that exist for this question."""
+        """The papers in the scope of this question."""
         return self._scope
 
     @property
     def anchors(self) -> list[Card]:
-        """The papers that the question names and the library has, in its order."""
+        """The papers that the question names and the library has, in the question's order."""
         return [self._library.cards[paper] for paper in self._anchors]
 
     def search(
@@ -76,12 +76,12 @@ class PaperQaDesk:
         kind: PassageKind | None = None,
         paper: PaperId | None = None,
     ) -> list[Passage]:
-        """The best passages of the scope.
+        """Returns the best passages of the scope.
 
         Args:
             query: Text.
             k: Number of passages, 1 to 50.
-            engine: By meaning or by terms.
+            engine: `dense` (embeddings) or `bm25` (terms).
             kind: Only passages of that kind.
             paper: Only passages of that paper.
 
@@ -96,7 +96,7 @@ class PaperQaDesk:
         return found
 
     def sql(self, query: str) -> str:
-        """What an agent reads of a SELECT over the papers of the scope, or of what was wrong with it."""
+        """Runs a SELECT over the papers of the scope; returns the rows or the error as text for an agent."""
         if self._sandbox is None:
             self._sandbox = self._library.databases.open(self._scope)
         result = self._sandbox.query(query)
@@ -104,7 +104,7 @@ class PaperQaDesk:
         return show_result(result, SQL_CHARACTERS)
 
     def full_text(self, paper: PaperId) -> str:
-        """Headings and texts of a paper; empty where it has no processed data.
+        """Returns headings and texts of a paper; empty if it has no processed data.
 
         Raises:
             BadInput: The paper is not in scope.
@@ -114,7 +114,7 @@ class PaperQaDesk:
         return "\n\n".join(f"{title}\n{text}".strip() for title, text in sections)
 
     def view(self, paper: PaperId, page: int, box: Sequence[float] = ()) -> Image:
-        """A picture of a page, rendered now; arguments as `tasks.paperqa.pdf.render_page`.
+        """Renders a page as a picture; takes the arguments of `tasks.paperqa.pdf.render_page`.
 
         Raises:
             BadInput: The paper is not in scope, has no PDF here, or no such page or box.
@@ -142,7 +142,7 @@ class PaperQaDesk:
         self.lookups.append(Lookup(len(self.lookups) + 1, tool, request, returned, list(dict.fromkeys(papers))))
 
     def close(self) -> None:
-        """Ends what the desk has started."""
+        """Ends the processes that the desk has started."""
         if self._sandbox is not None:
             self._sandbox.close()
 

@@ -1,4 +1,4 @@
-"""AirQA's files as inputs of stages: their content enters the key, their place does not."""
+"""AirQA's files as inputs of stages: their contents enter the key, their location does not."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ RELEASE = ReleaseId("airqa")
 
 
 def open_questions(path: Path) -> ReleaseDataset:
-    """A questions file as an input of stage `paperqa_questions`.
+    """Returns a questions file as an input of the stage `paperqa_questions`.
 
     Raises:
         BadInput: There is no such file, or it is empty.
@@ -23,7 +23,7 @@ def open_questions(path: Path) -> ReleaseDataset:
 
 
 def open_folder(name: DatasetName, folder: Path) -> ReleaseDataset:
-    """A folder of `<uuid>.json` files (of PDFs: `<uuid>.pdf`, at any depth) as an input of a stage.
+    """Returns a folder of `<uuid>.json` files (for PDFs: `<uuid>.pdf`, at any depth) as an input of a stage.
 
     Raises:
         BadInput: There is no such folder, or it holds no such file.
@@ -36,7 +36,7 @@ def open_folder(name: DatasetName, folder: Path) -> ReleaseDataset:
 
 
 def paths(files: ReleaseDataset) -> Iterator[Path]:
-    """Full paths of an input's files."""
+    """Returns the full paths of an input's files."""
     return (files.directory / file.name for file in files.files)
 
 

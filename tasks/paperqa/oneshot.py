@@ -1,4 +1,4 @@
-"""Answering in one call: the question with some material, and the answer taken out of the reply."""
+"""Answers in one call: sends the question with material and extracts the answer from the reply."""
 
 import re
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ _BLOCK = re.compile(r"^[ \t]*```[^\n`]*\n(?P<lines>.*?)^[ \t]*```[ \t]*$|```(?P<
 def answer_in_one_call(
     question: Question, kit: Kit, material: Sequence[str] | None, titles: Sequence[str] = (), looked: Step | None = None
 ) -> Answered:
-    """Asks once.
+    """Asks the model once.
 
     Args:
         question: The question.
-        kit: What the system has.
-        material: Texts put before the question; empty: the model is told that there is none; None: nothing is said.
+        kit: The system's kit.
+        material: Texts before the question. If empty, the prompt says that there are none; if None, it says nothing.
         titles: Titles of the papers that the question names.
         looked: How the material was found, for the trajectory.
     """
@@ -40,9 +40,9 @@ def answer_in_one_call(
 
 
 def read_fenced(reply: str) -> str:
-    """The content of a reply's last fenced block, its language tag dropped; the whole reply where there is none.
+    """Returns the content of a reply's last fenced block without its language tag, or the whole reply if it has none.
 
-    Deviates: upstream pairs fences anywhere and takes the first word of a fence on one line for a language tag.
+    Deviates: upstream pairs fences anywhere, and treats the first word of a one-line fence as a language tag.
     """
     blocks = list(_BLOCK.finditer(reply))
     if not blocks:
@@ -52,6 +52,6 @@ def read_fenced(reply: str) -> str:
 
 
 def show_passage(passage: Passage) -> str:
-    """A passage with where it stands, as a model reads it."""
+    """Formats a passage and its location for a model."""
     where = [passage.title, passage.section, f"page {passage.page}" if passage.page else None, passage.kind]
     return f"{' | '.join(part for part in where if part)} | paper {passage.paper_id}\n{passage.text}"

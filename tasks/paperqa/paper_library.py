@@ -1,4 +1,4 @@
-"""The papers of an edition, opened for answering questions: passages, indexes, databases, PDFs."""
+"""The papers of an edition, opened for question answering: passages, indexes, databases, PDFs."""
 
 import re
 import threading
@@ -27,13 +27,13 @@ EngineName = Literal["dense", "bm25"]
 PassageKind = Literal["abstract", "text", "table", "figure", "equation"]
 
 FIRST_DEPTH = 400
-"""Passages that BM25 is asked for at first; eight times as many where too few of them are in scope."""
+"""Passages requested from BM25 at first; eight times as many if too few of them are in scope."""
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Card(NamedTuple):
-    """What is known of a paper without opening it."""
+    """The basic metadata of a paper."""
 
     paper_id: PaperId
     title: str
@@ -43,7 +43,7 @@ class Card(NamedTuple):
 
 
 class Passage(NamedTuple):
-    """A passage with where it stands."""
+    """A passage and its location."""
 
     paper_id: PaperId
     title: str
@@ -54,7 +54,7 @@ class Passage(NamedTuple):
 
 
 class PaperLibrary:
-    """Everything that questions can be answered from. Safe for several threads; passages are held in memory.
+    """Everything that questions are answered from. Thread-safe; passages are kept in memory.
 
     Args:
         papers: Dataset of stage `paperqa_store`.
@@ -87,20 +87,20 @@ class PaperLibrary:
         self.cards: Mapping[PaperId, Card] = {row[0]: Card(*row) for row in rows.sort("paper_id").iter_rows()}
 
     def passages_of(self, scope: Iterable[PaperId], kind: PassageKind | None = None) -> NDArray[np.bool_]:
-        """Which passages belong to papers of a scope (and are of a kind), `(n_passages,)`."""
+        """Returns a mask `(n_passages,)` of the passages that belong to papers of a scope (and to a kind)."""
         kept = self._passages["paper_id"].is_in(pl.Series(sorted(scope), dtype=pl.String).implode())
         if kind is not None:
             kept = kept & (self._passages["kind"] == kind)
         return kept.to_numpy()
 
     def search(self, query: str, k: int, engine: EngineName, kept: NDArray[np.bool_]) -> list[Passage]:
-        """The best `k` of the passages that are kept; fewer when there are no more.
+        """Returns the best `k` passages under a mask; fewer if the mask allows fewer.
 
         Args:
             query: Text.
             k: >= 1.
             engine: `dense`: cosine of embeddings; `bm25`: terms of paper title and passage.
-            kept: As `passages_of` gives.
+            kept: The mask, as `passages_of` returns it.
         """
         if not kept.any() or not query.strip():
             return []
@@ -109,7 +109,7 @@ class PaperLibrary:
         return [Passage(*row) for row in self._passages[rows].select(columns).iter_rows()]
 
     def sections(self, paper: PaperId) -> list[tuple[str, str]]:
-        """Headings and texts of a paper, in order."""
+        """Returns headings and texts of a paper, in order."""
         rows: list[tuple[str, str]] = []
         for path in self._papers.files("sections"):
             found = pq.read_table(path, columns=["title", "text"], filters=[("paper_id", "=", paper)])
@@ -145,7 +145,7 @@ class PaperLibrary:
 
     @cached_property
     def _dense_places(self) -> NDArray[np.int64]:
-        """Row of each vector's passage."""
+        """Returns the row of each vector's passage."""
         return np.searchsorted(self._ids, self._dense.ids)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""PDFs: pictures of pages, and processed data for those who have nothing but PDFs."""
+"""Renders pages of PDFs, and extracts processed data from PDFs for users who have nothing else."""
 
 import io
 import json
@@ -15,13 +15,13 @@ from tasks.llm.images import read_image
 EXTRACTION = "pypdfium2"
 DPI = 110
 MOST_POINTS = 3000
-"""Longest side of a page that is rendered, in points: a hostile PDF may claim any size."""
+"""Longest side of a rendered page, in points, because a hostile PDF may claim any size."""
 
 _lock = threading.Lock()
 
 
 def load_pdfium() -> Any:
-    """The module `pypdfium2`.
+    """Returns the module `pypdfium2`.
 
     Raises:
         MissingDependency: It is not installed.
@@ -33,7 +33,7 @@ def load_pdfium() -> Any:
 
 
 def render_page(path: Path, page: int, box: Sequence[float] = ()) -> Image:
-    """A picture of a page, or of a part of it.
+    """Renders a page, or a part of it, as a picture.
 
     Args:
         path: The PDF.
@@ -41,7 +41,7 @@ def render_page(path: Path, page: int, box: Sequence[float] = ()) -> Image:
         box: Empty for the whole page, else x, y, width, height in points from the upper left corner.
 
     Raises:
-        BadInput: The PDF cannot be read, has no such page, or the box lies outside of it.
+        BadInput: The PDF cannot be read, has no such page, or the box is outside the page.
     """
     pdfium = load_pdfium()
     with _lock:
@@ -63,7 +63,7 @@ def render_page(path: Path, page: int, box: Sequence[float] = ()) -> Image:
 
 
 def _crop(box: Sequence[float], width: float, height: float) -> tuple[float, float, float, float]:
-    """What pdfium takes off left, bottom, right and top."""
+    """Returns the margins that pdfium crops: left, bottom, right, top."""
     if not box:
         return (0, 0, 0, 0)
     if len(box) != 4:
@@ -75,9 +75,10 @@ def _crop(box: Sequence[float], width: float, height: float) -> tuple[float, flo
 
 
 def extract_pdf(path: Path) -> dict[str, Any]:
-    """Processed data of a PDF in the published form: a section a page, headed by the outline's entries for that page.
+    """Extracts processed data in the published form: one section per page, titled by the outline's entries for that
+    page.
 
-    It holds neither tables, figures, equations nor references, and says so by its `extraction`.
+    It has no tables, figures, equations or references; the field `extraction` says so.
 
     Raises:
         BadInput: The PDF cannot be read.
@@ -103,7 +104,7 @@ def extract_pdf(path: Path) -> dict[str, Any]:
 
 
 def _outline(document: Any) -> dict[int, list[str]]:
-    """Headings of the outline by 1-based page."""
+    """Returns the outline's headings by 1-based page."""
     headings: dict[int, list[str]] = {}
     for entry in document.get_toc():
         target = entry.get_dest()
@@ -114,7 +115,7 @@ def _outline(document: Any) -> dict[int, list[str]]:
 
 
 def extract_folder(pdfs: Path, to: Path) -> dict[str, str]:
-    """Writes processed data for every `<uuid>.pdf` below a folder; returns why, for those that could not be read."""
+    """Writes processed data for every `<uuid>.pdf` below a folder; returns the errors of unreadable files."""
     to.mkdir(parents=True, exist_ok=True)
     failed: dict[str, str] = {}
     for path in sorted(pdfs.rglob("*.pdf")):

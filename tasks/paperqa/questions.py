@@ -1,4 +1,4 @@
-"""Reading the published questions and paper metadata."""
+"""Reads the published questions and paper metadata."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +14,7 @@ from tasks.paperqa.evaluators.validation import walk_evaluators
 
 
 class Line(NamedTuple):
-    """A line of a questions file: its 1-based number, and its object or what keeps it from being one."""
+    """A line of a questions file: its 1-based number, and its JSON object or the problem with it."""
 
     number: int
     record: dict[str, Any] | None
@@ -22,7 +22,7 @@ class Line(NamedTuple):
 
 
 def read_lines(path: Path) -> Iterator[Line]:
-    """The lines of a questions file that are not blank.
+    """Yields the non-blank lines of a questions file.
 
     Raises:
         BadInput: The file cannot be read.
@@ -47,14 +47,14 @@ def _read_line(number: int, raw: bytes) -> Line:
 
 
 def load_questions(path: Path, repair: bool = False) -> list[AnnotatedExample]:
-    """The annotated examples of a questions file, in its order.
+    """Loads the annotated examples of a questions file, in its order.
 
-    A question whose evaluator lacks an argument is loaded and scores 0 (the published 553 have one: without it the
-    denominators would not be the published ones).
+    A question whose evaluator lacks an argument is loaded and scores 0 (the published 553 contain one; dropping it
+    would change the published denominators).
 
     Args:
         path: JSON lines: the 553-question file, or one in the form of the data-format document.
-        repair: Mend known slips (`repair_example`); without it, tags and gold values are as published.
+        repair: Correct known mistakes (`repair_example`); otherwise tags and gold values stay as published.
 
     Raises:
         BadInput: A line is not a usable record, a uuid occurs twice, or an evaluator is unknown or malformed.
@@ -77,7 +77,7 @@ def load_questions(path: Path, repair: bool = False) -> list[AnnotatedExample]:
 
 
 def repair_example(example: AnnotatedExample) -> AnnotatedExample:
-    """The example with known slips mended: `figure` becomes `image`, text golds of float evaluators become numbers."""
+    """Corrects known mistakes: the tag `figure` becomes `image`, and text golds of float evaluators become numbers."""
     tags = dict.fromkeys(TAG_ALIASES.get(tag, tag) for tag in example.tags)
     call = example.evaluator
     kwargs = _with_number_gold(call.eval_func, call.eval_kwargs)
@@ -98,10 +98,10 @@ def _with_number_gold(name: object, kwargs: dict[str, Any]) -> dict[str, Any]:
 
 
 def load_metadata(folder: Path) -> dict[PaperId, PaperMetadata]:
-    """The metadata of every paper in a folder of `<uuid>.json` files, by uuid.
+    """Loads the metadata of every paper in a folder of `<uuid>.json` files, by uuid.
 
     Raises:
-        BadInput: The folder holds no such file, or one cannot be used.
+        BadInput: The folder has no such file, or one is unusable.
     """
     papers = dict(read_metadata_file(path) for path in sorted(folder.glob("*.json")))
     if not papers:
@@ -110,10 +110,10 @@ def load_metadata(folder: Path) -> dict[PaperId, PaperMetadata]:
 
 
 def read_metadata_file(path: Path) -> tuple[PaperId, PaperMetadata]:
-    """One paper's uuid and metadata.
+    """Reads one paper's uuid and metadata.
 
     Raises:
-        BadInput: It is not JSON, lacks a field, or is named otherwise than its uuid.
+        BadInput: The file is not JSON, lacks a field, or is not named after its uuid.
     """
     try:
         paper = PaperMetadata.model_validate_json(path.read_bytes())

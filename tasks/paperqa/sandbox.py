@@ -1,7 +1,7 @@
-"""SQL from a model: databases that hold one scope and nothing else, and a process that answers from one of them.
+"""Runs a model's SQL: databases that contain one scope only, and a process that answers queries from one of them.
 
-An interrupt does not stop DuckDB inside one function call (`list_sum(range(1000000000))` takes minutes and gigabytes),
-so queries run in a process of their own, whose memory the kernel bounds and which is killed when it is late.
+An interrupt does not stop DuckDB inside a function call (`list_sum(range(1000000000))` takes minutes and gigabytes), so
+queries run in a separate process whose memory the kernel limits, and which is killed when it exceeds its time.
 """
 
 import json
@@ -29,25 +29,25 @@ TABLES = {
     "equations": "equations",
     "bibliography": "references",
 }
-"""Tables that SQL sees, and the file prefixes that they are made from; `references` is a word of SQL."""
+"""Tables visible to SQL by the file prefix of their rows; `references` is a reserved word of SQL."""
 
 SECONDS = 10.0
-"""Longest time for a query; half of it again until the process is killed."""
+"""Time limit of a query in seconds; the process is killed after half as long again."""
 
 MEGABYTES = 512
 MOST_SQL = 10_000
-"""Characters of a query."""
+"""Longest query, in characters."""
 
 KEPT_FILES = 8
 _CHILD = Path(__file__).with_name("sql_child.py")
 
 
 class SqlSandbox:
-    """One process that answers SELECTs from one read-only database file; a query that breaks it costs that query only.
+    """A process that answers SELECTs from one read-only database file; a query that crashes it fails alone.
 
     Args:
-        file: The database; its name belongs to the sandbox, which removes it at the end.
-        seconds: Longest time for a query.
+        file: The database; the sandbox deletes it at the end.
+        seconds: Time limit of a query.
         megabytes: Memory for DuckDB; the whole process may take four times as much.
     """
 
@@ -58,7 +58,7 @@ class SqlSandbox:
         self._process: subprocess.Popen[str] | None = None
 
     def query(self, sql: str) -> dict[str, Any]:
-        """`columns`, `rows` (of text or None) and `more`; or `error`, one sentence that the model can act upon."""
+        """Returns `columns`, `rows` (text or None) and `more`, or `error`: one sentence that the model can act on."""
         if len(sql) > MOST_SQL:
             return {"error": f"{len(sql)} characters: a query may have {MOST_SQL}"}
         process = self._running()
@@ -99,7 +99,7 @@ class SqlSandbox:
             self._process = None
 
     def close(self) -> None:
-        """Ends the process and gives up the file."""
+        """Ends the process and deletes the file."""
         self._stop()
         self._file.unlink(missing_ok=True)
 
@@ -111,9 +111,9 @@ class SqlSandbox:
 
 
 class ScopedDatabases:
-    """Database files by scope, made when first asked for; the latest few are kept. Safe for several threads.
+    """Database files by scope, created on first use; the most recent ones are kept. Thread-safe.
 
-    A file holds the rows of its scope's papers and nothing else, so that no SQL, however clever, sees another paper.
+    A file contains only the rows of its scope's papers, so that no SQL can see another paper.
 
     Args:
         papers: Dataset of stage `paperqa_store`.
@@ -132,7 +132,7 @@ class ScopedDatabases:
         self._made = 0
 
     def open(self, scope: Iterable[PaperId]) -> SqlSandbox:
-        """A sandbox over the papers of a scope."""
+        """Opens a sandbox over the papers of a scope."""
         wanted = frozenset(scope)
         with self._lock:
             if wanted not in self._files:
@@ -150,7 +150,7 @@ class ScopedDatabases:
         return self._folder / f"{self._made}.duckdb"
 
     def _write(self, file: Path, scope: frozenset[PaperId]) -> None:
-        """Fills a new database from the shards that hold papers of the scope."""
+        """Writes a new database from the shards that contain papers of the scope."""
         shards = sorted({self._shards[paper] for paper in scope}) or sorted(set(self._shards.values()))[:1]
         with duckdb.connect(str(file), config={"threads": 1}) as connection:
             for name, prefix in TABLES.items():
@@ -162,12 +162,12 @@ class ScopedDatabases:
                 )
 
     def close(self) -> None:
-        """Removes the files."""
+        """Deletes the files."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def show_result(result: dict[str, Any], most: int) -> str:
-    """What an agent reads: a line a row, or the error; cut at `most` characters, which it is told."""
+    """Formats a result for an agent: one line per row, or the error; a text cut at `most` characters says so."""
     if "error" in result:
         return f"Error: {result['error']}"
     if not result["rows"]:

@@ -1,4 +1,4 @@
-"""The process in which a model's SQL runs: alone with one database file, unable to open, write or keep anything else.
+"""The process that runs a model's SQL: it can read one database file and open, write or keep nothing else.
 
 It imports nothing of this project: an isolated interpreter runs it as a file.
 """
@@ -21,11 +21,11 @@ CONFIG = {
     "lock_configuration": "true",
 }
 MOST_ROWS, MOST_COLUMNS, MOST_CHARACTERS = 50, 50, 500
-"""Of an answer: rows, columns, characters of a cell."""
+"""Limits of an answer: rows, columns, characters of a cell."""
 
 
 def answer(connection: duckdb.DuckDBPyConnection, sql: str, seconds: float) -> dict[str, object]:
-    """Columns and rows of one SELECT, or why there are none."""
+    """Runs one SELECT; returns columns and rows, or the error."""
     timer = threading.Timer(seconds, connection.interrupt)
     timer.start()
     try:
@@ -58,7 +58,7 @@ def _cell(value: str | None) -> str | None:
 
 
 def main() -> None:
-    """Arguments: database file, megabytes of memory, seconds for a query."""
+    """Answers queries from standard input; arguments: database file, megabytes of memory, seconds per query."""
     file, megabytes, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

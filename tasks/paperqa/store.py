@@ -33,7 +33,7 @@ from tasks.store.workspace import Workspace
 Row = dict[str, Any]
 
 SHARD_PAPERS = 500
-"""Papers of a shard; a conference has one shard or several."""
+"""Papers per shard; a conference has one or more shards."""
 
 PARTS: Mapping[str, AnyTable] = {
     "part": PAPERQA_PAPERS,
@@ -54,11 +54,11 @@ class QuestionSettings(Settings):
 
 
 class StoreSettings(Settings):
-    """There is nothing to choose."""
+    """The stage has no settings."""
 
 
 class Problem(NamedTuple):
-    """Why a file is not used; a row of PAPERQA_PROBLEMS."""
+    """The reason why a file is not used."""
 
     file: str
     reason: str
@@ -93,10 +93,10 @@ def _annotation(example: AnnotatedExample) -> Row:
 
 @stage("paperqa_store", version=1, settings=StoreSettings, after="paperqa_questions")
 def paperqa_store(work: Workspace[StoreSettings]) -> None:
-    """Writes PAPERQA_PAPERS and the tables of what the papers hold; a shard holds up to 500 papers of a conference.
+    """Writes PAPERQA_PAPERS and the tables of their contents; a shard has up to 500 papers of a conference.
 
-    Inputs: `metadata` and, where there is any, `processed`. Processed data that does not fit its paper is not used,
-    and side table `problems` says why; the paper stays, without it.
+    Inputs: `metadata` and, if there is any, `processed`. Processed data that does not match its paper is not used; the
+    side table `problems` says why, and the paper is kept without it.
     """
     processed = {path.stem: path for path in paths(work.release("processed"))} if "processed" in work.inputs else {}
     papers, problems = _read_metadata(list(paths(work.release("metadata"))))
@@ -131,7 +131,7 @@ def _read_metadata(files: list[Path]) -> tuple[dict[PaperId, PaperMetadata], lis
 
 
 def _groups(papers: Mapping[PaperId, PaperMetadata]) -> dict[str, list[PaperMetadata]]:
-    """Papers by shard name, ascending by uuid within a conference."""
+    """Groups papers by shard name, ascending by uuid within a conference."""
     venues: dict[str, list[PaperMetadata]] = {}
     for paper in sorted(papers.values(), key=lambda paper: (paper.venue, paper.uuid)):
         venues.setdefault(paper.venue, []).append(paper)
@@ -160,7 +160,7 @@ def _write_papers(shard: Shard, papers: list[PaperMetadata], processed: Mapping[
 
 
 def read_processed(path: Path, paper: PaperMetadata) -> ProcessedPaper | Problem:
-    """A paper's processed data, or why it cannot be that paper's."""
+    """Reads a paper's processed data; returns a problem if it cannot belong to the paper."""
     try:
         found = ProcessedPaper.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
@@ -196,7 +196,7 @@ def _paper_row(paper: PaperMetadata, processed: ProcessedPaper | None) -> Row:
 
 
 def _item_rows(found: ProcessedPaper) -> dict[str, Iterator[Row]]:
-    """Rows of everything that was found in a paper, by file prefix, without paper and place."""
+    """Returns the rows of a paper's contents by file prefix, without paper id and place."""
     return {
         "sections": (
             {"title": s.title, "level": s.level, "page": s.page or min(s.pages, default=None), "text": s.text}

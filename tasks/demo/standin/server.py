@@ -1,4 +1,4 @@
-"""An OpenAI-compatible endpoint on this machine whose answers are made by rule."""
+"""An OpenAI-compatible local endpoint that answers by rules."""
 
 import hashlib
 import logging
@@ -21,18 +21,18 @@ from tasks.demo.standin.rule import Asked, ToolCall, all_rules
 log = logging.getLogger(__name__)
 
 NAME = STAND_IN
-"""Its provider and its one model, in every reply, key and table."""
+"""Name of its provider and its only model, in every reply, key and table."""
 
 BYTES_PER_TOKEN = 4
 
 _POLL_S = 0.02
-"""How soon `close` is noticed."""
+"""Seconds until `close` takes effect."""
 
 _TOKENS = re.compile(r"\s*(?:\[[^\]\n]*\]|\[|[^\s\[]+)|\s+")
 
 
 class StandInSettings(Settings):
-    """Where the stand-in listens, and how slow it makes itself."""
+    """Address and artificial delay of the stand-in."""
 
     host: str = Field(default="127.0.0.1", description="Address to listen on; the default answers this machine alone.")
     port: int = Field(default=0, ge=0, le=65535, description="0: any free one.")
@@ -42,16 +42,16 @@ class StandInSettings(Settings):
 
 
 class StandIn:
-    """Listens from its making on, and answers in threads until it is closed.
+    """A server that starts listening at once and answers in threads until it is closed.
 
-    What comes back says that it is the stand-in: its only model is `stand-in`, and a request for another one fails.
-    Equal requests get equal bytes. Any API key will do.
+    Replies name the stand-in: its only model is `stand-in`, and a request for another model fails. Equal requests get
+    equal bytes. It accepts any API key.
 
     Args:
-        settings: Where it listens.
+        settings: Address and delay.
 
     Raises:
-        OSError: The address cannot be listened on.
+        OSError: The address is not available.
     """
 
     def __init__(self, settings: StandInSettings) -> None:
@@ -66,15 +66,15 @@ class StandIn:
 
     @property
     def url(self) -> str:
-        """Base URL, up to and with its /v1."""
+        """Base URL including `/v1`."""
         return f"http://{self.settings.host}:{self._server.server_address[1]}/v1"
 
     def wait(self) -> None:
-        """Returns when the stand-in is closed."""
+        """Waits until the stand-in is closed."""
         self._thread.join()
 
     def close(self) -> None:
-        """Ends listening."""
+        """Stops the server."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -86,7 +86,7 @@ class StandIn:
         self.close()
 
     def complete(self, body: bytes) -> tuple[int, bytes]:
-        """Status and body of the answer to a chat-completions request."""
+        """Returns status and body of the reply to a chat-completions request."""
         try:
             request = orjson.loads(body)
             if not isinstance(request, dict):
@@ -139,7 +139,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """One connection; names of its methods are those that `http.server` calls."""
+    """Handles one connection; `http.server` dictates the method names."""
 
     server: _Server  # pyright: ignore[reportIncompatibleVariableOverride]
     protocol_version = "HTTP/1.1"
@@ -215,6 +215,6 @@ def _tokens(text: str) -> int:
 
 
 def _logprobs(text: str) -> list[dict[str, Any]]:
-    """Words, and texts in brackets, with the probability that a rule gives them: 1."""
+    """Returns the words and bracketed tokens of a reply with log probabilities of certainty."""
     words = _TOKENS.findall(text)
     return [{"token": word, "logprob": 0.0, "top_logprobs": [{"token": word, "logprob": 0.0}]} for word in words]

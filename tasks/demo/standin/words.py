@@ -1,4 +1,4 @@
-"""Picking the words that carry a text's subject, for rules."""
+"""Finds the words that carry a text's subject, for the rules."""
 
 import re
 from collections import Counter
@@ -12,18 +12,18 @@ _EMPTY = (
     "used use based"
 )
 EMPTY = frozenset(_EMPTY.split())
-"""Words that say nothing about a subject, those that announce a survey among them."""
+"""Words without meaning for a subject, including those that announce a survey."""
 
 _WORD = re.compile(r"[^\W_]+(?:[-'][^\W_]+)*")
 
 
 def subject_words(text: str) -> list[str]:
-    """The text's words in lower case without empty ones and single characters, each once, in order."""
+    """Returns the text's distinct lower-case words in order, without stop words and single characters."""
     words = (word.lower() for word in _WORD.findall(text))
     return list(dict.fromkeys(word for word in words if len(word) > 1 and word not in EMPTY))
 
 
 def frequent_words(texts: Iterable[str], number: int) -> list[str]:
-    """The words that most of the texts hold, best first; ties in alphabetical order."""
+    """Returns the words that occur in the most texts, best first; ties in alphabetical order."""
     holders = Counter(word for text in texts for word in subject_words(text))
     return sorted(holders, key=lambda word: (-holders[word], word))[:number]

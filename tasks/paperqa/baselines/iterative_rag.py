@@ -1,4 +1,4 @@
-"""Iterative classic RAG: the model writes its own queries, as often as it likes."""
+"""Iterative classic RAG: an agent that writes its own queries."""
 
 from schemas.paperqa import Question
 from tasks.paperqa.actions import actions
@@ -8,5 +8,5 @@ from tasks.paperqa.baseline import Answered, Kit, paperqa_baseline
 
 @paperqa_baseline("iterative_rag", "An agent that searches passages by meaning with queries of its own.")
 def iterative_rag(question: Question, kit: Kit) -> Answered:
-    """Acts by searching passages alone."""
+    """Runs an agent that can only search passages."""
     return run_agent(question, kit, actions("classic_retrieve"))

@@ -1,4 +1,4 @@
-"""Symbolic retrieval: the model writes SQL over the papers' contents."""
+"""Symbolic retrieval: an agent that writes SQL over the papers' contents."""
 
 from schemas.paperqa import Question
 from tasks.paperqa.actions import actions
@@ -10,5 +10,5 @@ from tasks.paperqa.baseline import Answered, Kit, paperqa_baseline
     "sql_agent", "An agent that queries the database of the papers' contents, views pages and calculates."
 )
 def sql_agent(question: Question, kit: Kit) -> Answered:
-    """Acts by SQL."""
+    """Runs an agent that can query the database."""
     return run_agent(question, kit, actions("retrieve_from_database", "calculate", "view_image"))

@@ -1,4 +1,4 @@
-"""Neural retrieval: the model searches passages of any kind."""
+"""Neural retrieval: an agent that searches passages of any kind."""
 
 from schemas.paperqa import Question
 from tasks.paperqa.actions import actions
@@ -8,5 +8,5 @@ from tasks.paperqa.baseline import Answered, Kit, paperqa_baseline
 
 @paperqa_baseline("vector_agent", "An agent that searches passages by meaning or by words, views pages and calculates.")
 def vector_agent(question: Question, kit: Kit) -> Answered:
-    """Acts by searching passages of any kind."""
+    """Runs an agent that can search passages of any kind."""
     return run_agent(question, kit, actions("retrieve_from_vectorstore", "calculate", "view_image"))

@@ -1,6 +1,7 @@
-"""Scoring an answer by the evaluator that its question carries.
+"""Scores an answer with the evaluator of its question.
 
-What belongs here: the two entry points, and the list of groups. What does not: any single evaluator.
+What belongs here: the entry points and the evaluators, grouped by file. What does not: which questions are scored, and
+means over them (`tasks.paperqa.scores`).
 """
 
 import logging
@@ -13,7 +14,7 @@ from tasks.paperqa.evaluators.registry import Judge, evaluator_parts, get_evalua
 __all__ = ["GROUPS", "AnswerScore", "Judge", "evaluate_answer", "is_error_answer", "score_answer"]
 
 GROUPS = (match, sets, retrieval, judged, formula, logical, foreign)
-"""The modules whose evaluators are registered."""
+"""Modules whose evaluators are registered."""
 
 ERROR_MARK = "[ERROR]:"
 
@@ -21,24 +22,24 @@ _log = logging.getLogger(__name__)
 
 
 class AnswerScore(NamedTuple):
-    """A score and what it rests on; `failure` says why the evaluator could not score, None when it could."""
+    """A score with its reason; `failure` says why the evaluator could not score, or is None."""
 
     score: float
     failure: str | None
 
 
 def evaluate_answer(evaluator: Mapping[str, object], answer: object, judge: Judge | None = None) -> float:
-    """How right an answer is.
+    """Scores an answer.
 
     Args:
         evaluator: `eval_func`, the name of a registered evaluator, and `eval_kwargs`, what it is given.
-        answer: Whatever a system answered, of any type; text is never executed.
-        judge: Who grades free text, (system message, user message, model, temperature) -> reply. Needed by evaluators
-            of the judged and formula groups, also inside logical ones; without it their answers score 0.0.
+        answer: The system's answer, of any type; text is never executed.
+        judge: Grades free text: (system message, user message, model, temperature) -> reply. The judged and formula
+            groups need it, also inside logical evaluators; without it their answers score 0.0.
 
     Returns:
-        0.0 or 1.0 (the evaluators of the two foreign data sets: their own scales). 0.0 when the evaluator cannot score
-        the answer: it or the judge failed, or the answer is a failed run's text (`[ERROR]:...`).
+        0.0 or 1.0 (the evaluators of the two foreign data sets use their own scales). 0.0 if the evaluator cannot score
+        the answer: it or the judge failed, or the answer is the text of a failed run (`[ERROR]:...`).
 
     Raises:
         BadInput: The evaluator's name is unknown, or it is not an evaluator at all.
@@ -47,7 +48,7 @@ def evaluate_answer(evaluator: Mapping[str, object], answer: object, judge: Judg
 
 
 def score_answer(evaluator: Mapping[str, object], answer: object, judge: Judge | None = None) -> AnswerScore:
-    """As `evaluate_answer`, with the reason where the evaluator could not score.
+    """Scores an answer like `evaluate_answer`, with the reason if the evaluator could not score.
 
     Raises:
         BadInput: The evaluator's name is unknown, or it is not an evaluator at all.
@@ -64,5 +65,5 @@ def score_answer(evaluator: Mapping[str, object], answer: object, judge: Judge |
 
 
 def is_error_answer(answer: object) -> bool:
-    """Whether an answer is the text of a failed run."""
+    """Returns whether an answer is the text of a failed run."""
     return isinstance(answer, str) and answer.startswith(ERROR_MARK)

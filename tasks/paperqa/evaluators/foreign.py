@@ -30,10 +30,10 @@ class SciDQA(ReferenceAnswer):
 
 @evaluator("eval_m3sciqa", "foreign", M3SciQA)
 def m3sciqa(answer: object, options: M3SciQA, judge: Judge | None) -> float:
-    """The number that the judge selects: 0, 0.5 or 1 as a rule.
+    """Returns the number that the judge selects: usually 0, 0.5 or 1.
 
     Raises:
-        BadInput: The reply does not hold a JSON object with a finite number as `selection`.
+        BadInput: The reply has no JSON object with a finite number as `selection`.
     """
     prompt = fill_prompt("m3sciqa", answer=str(answer), question=options.question, reference=options.reference_answer)
     reply = ask(judge, prompt.system, prompt.user, options)
@@ -46,7 +46,7 @@ def m3sciqa(answer: object, options: M3SciQA, judge: Judge | None) -> float:
 
 @evaluator("eval_scidqa", "foreign", SciDQA)
 def scidqa(answer: object, options: SciDQA, judge: Judge | None) -> float:
-    """The grade from 1 to 10 of a first call's report, as read by a second call, rounded to two decimals.
+    """Returns the grade (1 to 10) in the first call's report, extracted by a second call, rounded to two decimals.
 
     Raises:
         ValueError: The second reply is not a number.

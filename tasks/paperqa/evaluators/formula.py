@@ -14,13 +14,13 @@ class Formulas(JudgedOptions):
     ignore_order: Flag = True
 
     def own_answer(self) -> object:
-        """All formulas, one a line."""
+        """Returns all formulas, one per line."""
         return "\n".join(stripped_texts(self.formulas))
 
 
 @evaluator("eval_complex_math_formula_with_llm", "formula", Formulas)
 def complex_math_formula(answer: object, options: Formulas, judge: Judge | None) -> bool:
-    """Whether the judge finds every formula, or an equivalent one, in the answer."""
+    """Returns whether the judge finds every formula, or an equivalent one, in the answer."""
     formulas = stripped_texts(options.formulas)
     shown = bulleted(formulas) if isinstance(options.formulas, list) else formulas[0]
     material = {"formulas": shown, "number": str(len(formulas)), "order": order_rule(options.ignore_order)}

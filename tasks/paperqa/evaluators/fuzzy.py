@@ -1,4 +1,4 @@
-"""How alike two texts are, on a scale of 0 to 100."""
+"""Similarity of two texts on a scale of 0 to 100."""
 
 import math
 import re
@@ -16,21 +16,21 @@ _NOT_WORD = re.compile(r"\W")
 
 
 def reaches(answer: str, gold: str, method: str, threshold: float) -> bool:
-    """Whether the similarity of two texts, rounded to an integer, is at least the threshold.
+    """Returns whether the similarity of two texts, rounded to an integer, reaches the threshold.
 
-    The threshold is handed to the string kernels, so that texts whose lengths alone decide cost nothing.
+    The threshold is passed to the string kernels, so that texts whose lengths already decide cost nothing.
 
     Args:
         answer: Any text.
         gold: Any text.
         method: One of FUZZ_METHODS; the two `token_*` ignore case and punctuation.
-        threshold: 0 to 100; a value in (0, 1] is read as a fraction of 100.
+        threshold: 0 to 100; a value in (0, 1] is a fraction of 100.
 
     Raises:
         BadInput: Unknown method.
 
     Source: fuzzywuzzy's four ratios (indel similarity; scores rounded half to even).
-    Deviates: fuzzywuzzy would take 0.9 for 0.9 of 100, and with difflib misses some windows of `partial_ratio`.
+    Deviates: fuzzywuzzy would treat 0.9 as 0.9 of 100, and with difflib it misses some windows of `partial_ratio`.
     """
     floor = threshold_on_100(threshold)
     if method == "ratio":
@@ -45,7 +45,7 @@ def reaches(answer: str, gold: str, method: str, threshold: float) -> bool:
 
 
 def threshold_on_100(threshold: float) -> float:
-    """A threshold on the scale of 0 to 100, where a value in (0, 1] was meant as a fraction."""
+    """Converts a threshold to the scale of 0 to 100; a value in (0, 1] is a fraction."""
     return round(threshold * 100, 6) if 0 < threshold <= 1 else threshold
 
 
@@ -67,7 +67,7 @@ def _partial_ratio_reaches(a: str, b: str, floor: float) -> bool:
 
 @lru_cache(maxsize=4)
 def _tokens(text: str) -> tuple[str, ...]:
-    """Words of a text, sorted; kept for the moment, as one answer is compared with many gold texts."""
+    """Returns the sorted words of a text; cached, because one answer is compared with many gold texts."""
     return tuple(sorted(_NOT_WORD.sub(" ", _LATIN_1_SUPPLEMENT.sub("", text)).lower().split()))
 
 

@@ -27,7 +27,7 @@ _THIS_ORDER = "They must come in the order in which they are listed."
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedOptions(Options):
-    """What every judged evaluator takes: the question, and the model that judges."""
+    """Options of every judged evaluator: the question and the judging model."""
 
     question: Text
     llm_model: Text = "gpt-4o-mini"
@@ -41,7 +41,7 @@ class ReferenceAnswer(JudgedOptions):
     reference_answer: Text
 
     def own_answer(self) -> object:
-        """The reference answer."""
+        """Returns the reference answer."""
         return self.reference_answer
 
 
@@ -52,7 +52,7 @@ class CandidateAnswers(JudgedOptions):
     candidate_reference_answers: Texts
 
     def own_answer(self) -> object:
-        """The first candidate."""
+        """Returns the first candidate."""
         return next(iter(self.candidate_reference_answers), None)
 
 
@@ -64,7 +64,7 @@ class ScoringPoints(JudgedOptions):
     ignore_order: Flag = True
 
     def own_answer(self) -> object:
-        """All points, one a line."""
+        """Returns all points, one per line."""
         return "\n".join(self.scoring_points)
 
 
@@ -76,14 +76,14 @@ class PartialScoringPoints(JudgedOptions):
     count: Integer = 1
 
     def violations(self) -> Iterator[Violation]:
-        """The count must lie between 0 and the number of points, both excluded."""
+        """Checks that the count is above 0 and below the number of points."""
         points = len(self.scoring_points) if isinstance(self.scoring_points, list) else 1
         if not isinstance(self.count, int) or not 0 < self.count < points:
             message = f"count is {self.count}, it must be above 0 and below the number of points, {points}"
             yield Violation("V8", "count", message)
 
     def own_answer(self) -> object:
-        """All points, one a line."""
+        """Returns all points, one per line."""
         return "\n".join(self.scoring_points)
 
 
@@ -96,13 +96,13 @@ class ReferenceAndPoints(ScoringPoints):
 
 @evaluator("eval_reference_answer_with_llm", "judged", ReferenceAnswer)
 def reference_answer(answer: object, options: ReferenceAnswer, judge: Judge | None) -> bool:
-    """Whether the judge finds the answer to mean what the reference means."""
+    """Returns whether the judge finds that the answer means the same as the reference."""
     return ask_verdict("reference_answer", answer, options, judge, reference=options.reference_answer)
 
 
 @evaluator("eval_candidate_reference_answer_with_llm", "judged", CandidateAnswers)
 def candidate_answers(answer: object, options: CandidateAnswers, judge: Judge | None) -> bool:
-    """Whether the judge finds the answer to mean what one of the candidates means."""
+    """Returns whether the judge finds that the answer means the same as one of the candidates."""
     candidates = stripped_texts(options.candidate_reference_answers)
     numbered = "\n".join(f"{i}. {text}" for i, text in enumerate(candidates, start=1))
     return ask_verdict("candidate_answers", answer, options, judge, candidates=numbered, number=str(len(candidates)))
@@ -110,13 +110,13 @@ def candidate_answers(answer: object, options: CandidateAnswers, judge: Judge | 
 
 @evaluator("eval_scoring_points_with_llm", "judged", ScoringPoints)
 def scoring_points(answer: object, options: ScoringPoints, judge: Judge | None) -> bool:
-    """Whether the judge finds every point in the answer."""
+    """Returns whether the judge finds every point in the answer."""
     return ask_verdict("scoring_points", answer, options, judge, **_points_material(options))
 
 
 @evaluator("eval_partial_scoring_points_with_llm", "judged", PartialScoringPoints)
 def partial_scoring_points(answer: object, options: PartialScoringPoints, judge: Judge | None) -> bool:
-    """Whether the judge finds at least `count` of the points in the answer."""
+    """Returns whether the judge finds at least `count` of the points in the answer."""
     points = stripped_texts(options.scoring_points)
     material = {"points": bulleted(points), "number": str(len(points)), "count": str(options.count)}
     return ask_verdict("partial_scoring_points", answer, options, judge, **material)
@@ -124,20 +124,20 @@ def partial_scoring_points(answer: object, options: PartialScoringPoints, judge:
 
 @evaluator("eval_reference_answer_and_scoring_points_with_llm", "judged", ReferenceAndPoints)
 def reference_answer_and_scoring_points(answer: object, options: ReferenceAndPoints, judge: Judge | None) -> bool:
-    """Whether the judge finds the reference's meaning and every point in the answer."""
+    """Returns whether the judge finds the meaning of the reference and every point in the answer."""
     material = _points_material(options) | {"reference": options.reference_answer}
     return ask_verdict("reference_answer_and_scoring_points", answer, options, judge, **material)
 
 
 def ask_verdict(name: str, answer: object, options: JudgedOptions, judge: Judge | None, **material: str) -> bool:
-    """One call to the judge, whatever the answer is, and the verdict that its reply holds.
+    """Asks the judge once and returns the verdict in its reply.
 
     Args:
-        name: Prompt file that holds the task.
-        answer: Inserted word for word.
+        name: Prompt file of the task.
+        answer: The answer, inserted unchanged.
         options: Question, model and temperature.
-        judge: Who is asked.
-        material: What else the prompt shows.
+        judge: The judge.
+        material: Other texts for the prompt.
 
     Raises:
         BadInput: There is no judge.
@@ -147,7 +147,7 @@ def ask_verdict(name: str, answer: object, options: JudgedOptions, judge: Judge 
 
 
 def ask(judge: Judge | None, system: str, user: str, options: JudgedOptions) -> str:
-    """The judge's reply.
+    """Returns the judge's reply.
 
     Raises:
         BadInput: There is no judge.
@@ -158,10 +158,10 @@ def ask(judge: Judge | None, system: str, user: str, options: JudgedOptions) -> 
 
 
 def parse_verdict(reply: str) -> bool:
-    """Whether a judge's reply says true: its last fenced block of the demanded form holds that word alone.
+    """Returns whether a judge's reply says true: its last fenced block of the required form contains only that word.
 
-    The demanded form has the tag `txt` or none, and whitespace inside both fences. A reply that opens a block of
-    another form before its verdict has not kept to it and counts as false, as everything unreadable does.
+    The required form has the tag `txt` or none, and whitespace inside both fences. A reply that opens a block of
+    another form before its verdict counts as false, like every unreadable reply.
     """
     blocks = [block.removeprefix("txt") for block in _FENCE.split(reply)[1:-1:2]]
     demanded = [len(body) > 1 and body[0].isspace() and body[-1].isspace() for body in blocks]
@@ -172,7 +172,7 @@ def parse_verdict(reply: str) -> bool:
 
 
 def stripped_texts(items: object) -> list[str]:
-    """The items of a list of texts, outer whitespace removed; a text alone is a list of one.
+    """Returns the items of a list of texts without outer whitespace; a single text is a list of one.
 
     Raises:
         BadInput: It is not a list of texts.
@@ -185,12 +185,12 @@ def stripped_texts(items: object) -> list[str]:
 
 
 def bulleted(texts: list[str]) -> str:
-    """One `- text` a line."""
+    """Formats texts as a list, one `- text` per line."""
     return "\n".join(f"- {text}" for text in texts)
 
 
 def order_rule(ignore_order: object) -> str:
-    """The sentence that tells a judge whether order matters."""
+    """Returns the sentence that tells a judge whether order matters."""
     return _ANY_ORDER if ignore_order else _THIS_ORDER
 
 

@@ -1,4 +1,4 @@
-"""Evaluators made of evaluators: all parts, any part, not."""
+"""Evaluators that combine others: conjunction, disjunction, negation."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -27,19 +27,19 @@ class Parts(Options):
     eval_kwargs_list: Items
 
     def violations(self) -> Iterator[Violation]:
-        """The two lists must be of one length."""
+        """Checks that the two lists have the same length."""
         functions, arguments = self.eval_func_list, self.eval_kwargs_list
         if not isinstance(functions, list) or not isinstance(arguments, list) or len(functions) != len(arguments):
             message = f"{_length(functions)} in eval_func_list against {_length(arguments)} in eval_kwargs_list"
             yield Violation("V5", "eval_kwargs_list", message)
 
     def parts(self) -> dict[str, tuple[object, object]]:
-        """The evaluators inside."""
+        """Returns the combined evaluators."""
         pairs = zip(self.eval_func_list, self.eval_kwargs_list, strict=True)
         return {f"eval_kwargs_list[{i}]": pair for i, pair in enumerate(pairs)}
 
     def own_answer(self) -> object:
-        """The list of the parts' own answers."""
+        """Returns the list of the parts' own answers."""
         found = [_found(part) for part in self.parts().values()]
         return [function.read_options(kwargs).own_answer() for function, kwargs in found]
 
@@ -52,13 +52,13 @@ class Negated(Options):
     eval_kwargs: Anything
 
     def parts(self) -> dict[str, tuple[object, object]]:
-        """The negated evaluator."""
+        """Returns the negated evaluator."""
         return {"eval_kwargs": (self.eval_func, self.eval_kwargs)}
 
 
 @evaluator("eval_conjunction", "logical", Parts, rejects_unknown=True)
 def conjunction(answer: object, options: Parts, judge: Judge | None) -> bool:
-    """Whether every part passes on its element of the answer list; stops at the first that does not."""
+    """Returns whether every part passes on its element of the answer list; stops at the first failure."""
     elements, parts = as_list(answer), options.parts().values()
     return len(elements) == len(parts) and all(
         _score(part, element, judge) >= 0.5 for part, element in zip(parts, elements, strict=True)
@@ -67,7 +67,7 @@ def conjunction(answer: object, options: Parts, judge: Judge | None) -> bool:
 
 @evaluator("eval_disjunction", "logical", Parts, rejects_unknown=True)
 def disjunction(answer: object, options: Parts, judge: Judge | None) -> bool:
-    """Whether some part passes on its own element of the answer list; stops at the first that does."""
+    """Returns whether any part passes on its element of the answer list; stops at the first success."""
     elements, parts = as_list(answer), options.parts().values()
     return len(elements) == len(parts) and any(
         _score(part, element, judge) > 0.5 for part, element in zip(parts, elements, strict=True)
@@ -76,7 +76,7 @@ def disjunction(answer: object, options: Parts, judge: Judge | None) -> bool:
 
 @evaluator("eval_negation", "logical", Negated, rejects_unknown=True)
 def negation(answer: object, options: Negated, judge: Judge | None) -> float:
-    """1 minus the score of the negated evaluator; a failure inside is a failure, not a 1."""
+    """Returns 1 minus the score of the negated evaluator; a failure inside stays a failure."""
     return 1.0 - _score((options.eval_func, options.eval_kwargs), answer, judge)
 
 

@@ -40,7 +40,7 @@ class TextRules(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class FuzzyRules(TextRules):
-    """How texts are compared: for equality, or by similarity where the threshold is positive."""
+    """How texts are compared: for equality, or by similarity if the threshold is positive."""
 
     fuzz_method: FuzzMethod = "ratio"
     threshold: Threshold = -1
@@ -106,24 +106,24 @@ class StructuredExact(StructureRules):
 
 @evaluator("eval_string_exact_match", "match", StringExact)
 def string_exact_match(answer: object, options: StringExact) -> bool:
-    """Whether the normalised texts are equal.
+    """Returns whether the normalised texts are equal.
 
-    Deviates: a list as gold means any of its strings (the whole list's text counts too, as upstream).
+    Deviates: a gold list accepts any of its strings (and the text of the whole list, as upstream).
     """
     return any(_same_text(answer, gold, options) for gold in _alternatives(options.gold))
 
 
 @evaluator("eval_string_fuzzy_match", "match", StringFuzzy)
 def string_fuzzy_match(answer: object, options: StringFuzzy) -> bool:
-    """Whether the normalised texts are alike enough; a list as gold means any of its strings."""
+    """Returns whether the normalised texts are similar enough; a gold list accepts any of its strings."""
     return any(_similar_text(answer, gold, options) for gold in _alternatives(options.gold))
 
 
 @evaluator("eval_bool_exact_match", "match", BoolExact)
 def bool_exact_match(answer: object, options: BoolExact) -> bool:
-    """Whether the answer states the gold truth value; a gold that is no text counts by its truth in Python.
+    """Returns whether the answer states the gold truth value; a gold value that is not text counts by Python's truth.
 
-    Deviates: upstream rejects padded text, and takes the gold text `false` for true.
+    Deviates: upstream rejects padded text and treats the gold text `false` as true.
     """
     gold = as_truth(options.gold.strip()) if isinstance(options.gold, str) else bool(options.gold)
     return gold is not None and as_truth(answer.strip() if isinstance(answer, str) else answer) == gold
@@ -131,30 +131,30 @@ def bool_exact_match(answer: object, options: BoolExact) -> bool:
 
 @evaluator("eval_int_exact_match", "match", IntExact)
 def int_exact_match(answer: object, options: IntExact) -> bool:
-    """Whether the answer is the gold integer.
+    """Returns whether the answer is the gold integer.
 
-    Deviates: upstream cuts fractions off, so that 42.9 would match 42.
+    Deviates: upstream truncates fractions, so that 42.9 would match 42.
     """
     return same_integer(answer, options.gold)
 
 
 @evaluator("eval_float_exact_match", "match", FloatExact)
 def float_exact_match(answer: object, options: FloatExact) -> bool:
-    """Whether the answer is the gold number, after rounding and within the relative tolerance.
+    """Returns whether the answer is the gold number, after rounding and within the relative tolerance.
 
-    A gold that is text never matches: it is an error of the data, reported as W10 and mended by the loader.
+    A text gold never matches: it is an error in the data, reported as W10 and corrected by the loader.
     """
     return not isinstance(options.gold, str) and same_number(answer, options.gold, options)
 
 
 @evaluator("eval_structured_object_exact_match", "match", StructuredExact)
 def structured_object_exact_match(answer: object, options: StructuredExact) -> bool:
-    """Whether the answer equals the gold structure, level by level."""
+    """Returns whether the answer equals the gold structure, level by level."""
     return same_structure(answer, options.gold, options)
 
 
 def same_structure(answer: object, gold: object, rules: StructureRules) -> bool:
-    """Whether an answer equals a gold value by the rule of the gold value's type, recursively.
+    """Returns whether an answer equals a gold value, recursively and by the rule of the gold value's type.
 
     Deviates: with `ignore_order` upstream sorts both lists by raw text before it normalises them; here elements are
     paired one to one. Gold truth values follow the rule for truth values, not for integers.
@@ -195,20 +195,20 @@ def _key(key: object, rules: TextRules) -> str:
 
 
 def same_or_similar_text(answer: object, gold: object, rules: FuzzyRules) -> bool:
-    """Whether texts are equal, or alike enough where the rules set a threshold."""
+    """Returns whether texts are equal, or similar enough if the rules set a threshold."""
     return _similar_text(answer, gold, rules) if rules.threshold > 0 else _same_text(answer, gold, rules)
 
 
 def same_integer(answer: object, gold: object) -> bool:
-    """Whether two values stand for the same integer."""
+    """Returns whether two values represent the same integer."""
     integer = as_integer(answer)
     return integer is not None and integer == as_integer(gold)
 
 
 def same_number(answer: object, gold: object, rules: NumberRules) -> bool:
-    """Whether two values stand for numbers that are close; nan to nothing, infinity to itself.
+    """Returns whether two values represent close numbers; nan is close to nothing, infinity to itself.
 
-    Formula: abs(p - g) <= tolerance * max(abs(p), abs(g)), after rounding both where `ndigits` is given.
+    Formula: abs(p - g) <= tolerance * max(abs(p), abs(g)), after rounding both if `ndigits` is given.
     """
     p, g = as_number(answer), as_number(gold)
     if p is None or g is None or math.isnan(p) or math.isnan(g):

@@ -1,4 +1,4 @@
-"""One-to-one pairing of two lists by a relation that need not be an equivalence (fuzzy texts, tolerances)."""
+"""One-to-one matching of two lists by a relation that need not be an equivalence (fuzzy texts, tolerances)."""
 
 from collections.abc import Callable, Sequence
 
@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 def largest_pairing(
     left: Sequence[object], right: Sequence[object], fits: Callable[[object, object], bool], enough: int | None = None
 ) -> int:
-    """Size of the largest set of disjoint pairs (one of left, one of right) that fit.
+    """Returns the size of a maximum bipartite matching.
 
     Args:
-        left: The shorter list, as a rule; the search recurses at most as deep as it is long.
+        left: Usually the shorter list; the recursion is at most as deep as its length.
         right: The other list.
-        fits: The relation; asked at most once for a pair.
+        fits: The relation; called at most once per pair.
         enough: Stop at this size.
 
     Source: augmenting paths (Kuhn's algorithm).

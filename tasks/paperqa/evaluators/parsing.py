@@ -1,4 +1,4 @@
-"""What an answer stands for: a list, a mapping, an integer, a number, a truth value, or text.
+"""Interprets an answer as a list, a mapping, an integer, a number, a truth value or text.
 
 Nothing is executed: text is read as JSON, then as a Python literal, each within bounds of size and depth.
 """
@@ -12,8 +12,8 @@ from typing import Any, cast
 
 MAX_JSON_CHARS = 4_000_000
 MAX_LITERAL_CHARS = 200_000
-"""Above this a Python literal is not read, as its syntax tree takes hundreds of times the text's memory; published runs
-cut an answer at 30,000 tokens, below that."""
+"""Longest text that is parsed as a Python literal, because its syntax tree takes hundreds of times the text's memory.
+Published runs cut an answer at 30,000 tokens, which is below."""
 MAX_LITERAL_DEPTH = 100
 
 _TRUE = frozenset({"true", "1", "yes", "y", "t"})
@@ -37,14 +37,14 @@ class _Unreadable:
 
 
 UNREADABLE = _Unreadable()
-"""What `parse_text` answers for text that is neither JSON nor a Python literal (None is a value of both)."""
+"""Result of `parse_text` for text that is neither JSON nor a Python literal (None is a valid value of both)."""
 
 
 @lru_cache(maxsize=4)
 def parse_text(text: str) -> object:
-    """Read text as JSON, then as a Python literal; UNREADABLE when it is neither, or is beyond the bounds.
+    """Parses text as JSON, then as a Python literal; returns UNREADABLE if it is neither or exceeds the bounds.
 
-    The last few results are kept, as one answer is compared with many gold values: treat what is returned as frozen.
+    Recent results are cached, because one answer is compared with many gold values: do not modify the result.
 
     Deviates: the reference implementation evaluates the text as a Python expression. Here `[1 + 1]` or a call is
     unreadable, and JSON's true, false and null are read.
@@ -65,10 +65,10 @@ def parse_text(text: str) -> object:
 
 
 def _looks_like_literal(text: str) -> bool:
-    """Whether text holds nothing but literals, brackets and separators, flat enough to be parsed.
+    """Returns whether text consists of literals, brackets and separators only, nested flatly enough to be parsed.
 
-    The parser of Python recurses on the C stack for chains such as `1+1+1...` or `a.b.c...` and takes the process down
-    in a thread with a small stack; none of those passes here, whose tokens are read in linear time.
+    Python's parser recurses on the C stack for chains such as `1+1+1...` or `a.b.c...` and can crash the process in a
+    thread with a small stack. This check reads tokens in linear time and rejects all of those.
     """
     position, depth, previous = 0, 0, ""
     while position < len(text):
@@ -87,11 +87,11 @@ def _looks_like_literal(text: str) -> bool:
 
 
 def as_list(value: object) -> list[object]:
-    """The list that an answer stands for.
+    """Returns an answer as a list.
 
     Args:
-        value: A list is taken as it is, a tuple or set as a list, and text of a list, tuple or set is read; bare
-            `1, 2` counts. Anything else is one element, the object itself. Nothing is unwrapped further.
+        value: A list is returned as it is, a tuple or set as a list, and the text of a list, tuple or set is parsed;
+            bare `1, 2` counts. Anything else becomes a list of one element. Nothing is unwrapped further.
     """
     parsed = parse_text(value) if isinstance(value, str) else value
     if isinstance(parsed, list | tuple | set | frozenset):
@@ -100,13 +100,13 @@ def as_list(value: object) -> list[object]:
 
 
 def as_mapping(value: object) -> dict[object, object] | None:
-    """The mapping that an answer stands for (a dict, or text of one), None when it stands for none."""
+    """Returns an answer as a mapping (a dict, or the text of one), or None."""
     parsed = parse_text(value) if isinstance(value, str) else value
     return dict(cast("Mapping[object, object]", parsed)) if isinstance(parsed, dict) else None
 
 
 def as_integer(value: object) -> int | None:
-    """The integer that a value stands for, None when it stands for none.
+    """Returns a value as an integer, or None.
 
     Args:
         value: An int, a float without fraction, or text of decimal digits with an optional sign. Not a bool, not text
@@ -124,7 +124,7 @@ def as_integer(value: object) -> int | None:
 
 
 def as_number(value: object) -> float | None:
-    """The number that a value stands for, None when it stands for none.
+    """Returns a value as a number, or None.
 
     Args:
         value: An int, a float, or text that `float()` reads (ASCII, without `_`). Not a bool, no unit, no `%`.
@@ -140,7 +140,7 @@ def as_number(value: object) -> float | None:
 
 
 def as_truth(value: object) -> bool | None:
-    """The truth value that a value stands for, None when it stands for none.
+    """Returns a value as a truth value, or None.
 
     Args:
         value: A bool, a number equal to 0 or 1, or one of the words true, yes, y, t, 1 / false, no, n, f, 0 in any
@@ -155,15 +155,15 @@ def as_truth(value: object) -> bool | None:
 
 
 def as_text(value: object) -> str:
-    """Text of a value, outer whitespace stripped: None becomes `None`, a list its Python notation.
+    """Returns a value as text without outer whitespace: None becomes `None`, a list its Python notation.
 
     Raises:
-        ValueError: An integer of more digits than Python writes.
-        RecursionError: A structure nested too deep to write.
+        ValueError: An integer has more digits than Python formats.
+        RecursionError: A structure is nested too deeply.
     """
     return str(cast("Any", value)).strip()
 
 
 def without_blanks(text: str, replacement: str = "") -> str:
-    """Text with every run of whitespace (Unicode, newlines, no-break spaces) replaced."""
+    """Replaces every run of whitespace (Unicode, newlines, no-break spaces) in a text."""
     return _BLANK.sub(replacement, text)

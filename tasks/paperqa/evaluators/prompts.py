@@ -1,6 +1,6 @@
-"""What a judge is sent: prompts kept as files, filled with foreign text that cannot step out of its place.
+"""Prompts of the judge: files that are filled with delimited foreign text.
 
-A file holds the system message and the user message, divided by a line of three dashes.
+A file contains the system message and the user message, separated by a line of three dashes.
 """
 
 import hashlib
@@ -20,15 +20,15 @@ class Prompt(NamedTuple):
 
 
 def fill_prompt(name: str, /, frame: str | None = None, **material: str) -> Prompt:
-    """The prompt of that name with the material in its places, word for word.
+    """Returns the prompt of that name, filled with the material unchanged.
 
-    The tags around each piece end in a mark that is a hash of all material: no text can hold its own closing tag, and
-    equal material gives an equal request.
+    The tags around each piece end in a hash of all material: no text can contain its own closing tag, and equal
+    material gives an equal request.
 
     Args:
         name: File in `prompts/`, without ending.
         frame: File whose `$task` is replaced by the system message.
-        material: What stands for each `$name`.
+        material: The value of each `$name`.
     """
     joined = "\0".join(f"{key}\0{value}" for key, value in sorted(material.items()))
     mark = hashlib.sha256(joined.encode("utf-8", "surrogatepass")).hexdigest()[:16]

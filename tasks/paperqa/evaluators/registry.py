@@ -1,7 +1,7 @@
-"""The evaluators by name: what each takes, whom it belongs to, and how one is called.
+"""The registry of evaluators: options and group of each, and how one is called.
 
 An evaluator is a function of (answer, options), or of (answer, options, judge) in the groups that may ask a model. Its
-options are a frozen dataclass, from whose fields the accepted keyword arguments and their types are read.
+options are a frozen dataclass whose fields define the accepted keyword arguments and their types.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ JUDGED_GROUPS = frozenset({"judged", "formula", "foreign"})
 
 
 class Violation(NamedTuple):
-    """One way in which an evaluator breaks a rule: the rule's id, where in the evaluator, what is wrong."""
+    """A rule that an evaluator breaks: the rule's id, the place in the evaluator, and the problem."""
 
     rule: str
     where: str
@@ -30,7 +30,7 @@ class Violation(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """What a keyword argument is meant to hold, and the rule that a value of another kind breaks."""
+    """The expected kind of a keyword argument, and the rule that another kind breaks."""
 
     meaning: str
     fits: Callable[[Any], bool]
@@ -70,18 +70,18 @@ ElementType = Annotated[
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-    """Base of what an evaluator is given besides the answer."""
+    """Base class of an evaluator's options."""
 
     def violations(self) -> Iterator[Violation]:
-        """Rules that the values break together; an evaluator whose options break a hard one (V) cannot score."""
+        """Returns the rules that the options break; an evaluator with a broken hard rule (V) cannot score."""
         return iter(())
 
     def parts(self) -> dict[str, tuple[object, object]]:
-        """The (name, keyword arguments) of the evaluators inside this one, in order, by where they stand."""
+        """Returns name and keyword arguments of the nested evaluators, by position, in order."""
         return {}
 
     def own_answer(self) -> object:
-        """An answer that these options declare right: the gold value; None where there is no such answer."""
+        """Returns an answer that the options declare right (the gold value), or None if there is none."""
         return getattr(self, "gold", None)
 
 
@@ -89,7 +89,7 @@ class Options:
 class Evaluator:
     """One registered evaluation function.
 
-    `rejects_unknown`: a keyword argument that the function does not declare makes it fail instead of being ignored.
+    With `rejects_unknown`, an undeclared keyword argument makes it fail instead of being ignored.
     """
 
     name: str
@@ -100,13 +100,13 @@ class Evaluator:
 
     @property
     def kinds(self) -> dict[str, Kind]:
-        """Kind of every declared keyword argument."""
+        """Returns the kind of every declared keyword argument."""
         hints = get_type_hints(self.options, include_extras=True)
         return {field.name: hints[field.name].__metadata__[0] for field in dataclasses.fields(self.options)}
 
     @property
     def required(self) -> frozenset[str]:
-        """Names of the keyword arguments that have no default."""
+        """Returns the names of the keyword arguments without default."""
         fields = dataclasses.fields(self.options)
         return frozenset(field.name for field in fields if field.default is dataclasses.MISSING)
 

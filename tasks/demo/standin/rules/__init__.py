@@ -1,1 +1,1 @@
-"""How the stand-in answers, one file a prompt; the file is named as the prompt is."""
+"""The stand-in's rules, one file for each prompt, named after the prompt."""

@@ -1,4 +1,4 @@
-"""An agent that looks once, with whatever it may look with, and answers with the best sentence of what it saw."""
+"""An agent that uses each retrieval action once and answers with the best sentence it saw."""
 
 import json
 
@@ -9,7 +9,7 @@ from tasks.demo.standin.words import subject_words
 
 @answers("airqa_agent")
 def airqa_agent(asked: Asked) -> str | ToolCall:
-    """Looks into the database first, where it may, then for passages, then answers: one way at a time."""
+    """Queries the database first if it can, then searches passages, then answers: one action per turn."""
     allowed = asked.messages[0].text
     ways = [name for name in _LOOKS if f"- {name}(" in allowed]
     seen = asked.all("observation")

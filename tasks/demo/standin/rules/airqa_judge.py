@@ -1,4 +1,4 @@
-"""A verdict by shared words: true when the answer holds half of the reference's."""
+"""Judges by shared words: true if the answer has half of the reference's words."""
 
 import re
 
@@ -10,7 +10,7 @@ _PIECE = re.compile(r"<(?P<name>[a-z-]+)-(?P<mark>[0-9a-f]{16})>\n(?P<text>.*?)\
 
 @answers("airqa_judge")
 def airqa_judge(asked: Asked) -> str:
-    """Compares the answer with all that the message shows besides it and the question."""
+    """Compares the answer with the rest of the message, without the question."""
     pieces = {piece["name"]: piece["text"] for piece in _PIECE.finditer(asked.text)}
     answer = set(subject_words(pieces.get("answer", "")))
     gold = {word for name, text in pieces.items() if name not in ("answer", "question") for word in subject_words(text)}

@@ -1,4 +1,4 @@
-"""Figures that may be mind-maps: those whose captions say so."""
+"""Chooses the figures whose captions suggest a mind-map."""
 
 import re
 
@@ -10,5 +10,5 @@ _SIGN = re.compile(r"taxonom|mind-?map|categori[sz]ation|classification of|overv
 
 @answers("caption_triage")
 def caption_triage(asked: Asked) -> ChosenFigures:
-    """Numbers of the captions with one of the signs."""
+    """Returns the numbers of the captions with one of the key words."""
     return ChosenFigures(figures=[n for n, caption in enumerate(asked.all("captions"), 1) if _SIGN.search(caption)])

@@ -1,4 +1,4 @@
-"""Decomposer's answer: a question a word of the title, and queries of the title's neighbouring words."""
+"""Decomposes a title: one question per word, and queries of neighbouring words."""
 
 from itertools import pairwise
 
@@ -10,7 +10,7 @@ ASPECTS = ("methods", "evaluation", "applications")
 
 @answers("decomposer")
 def decomposer(asked: Asked) -> str:
-    """At most 20 queries: all words, neighbours, and all words with each aspect."""
+    """Returns at most 20 queries: all words, neighbouring words, and all words with each aspect."""
     words = subject_words(asked.first("title")) or ["survey"]
     subject = " ".join(words)
     queries = [subject, *(" ".join(pair) for pair in pairwise(words)), *(f"{subject} {word}" for word in ASPECTS)]

@@ -1,4 +1,4 @@
-"""The tree of a picture: the one that pictures of the synthetic release carry as text; the stand-in sees nothing."""
+"""Returns the tree that pictures of the synthetic release carry as text; the stand-in cannot see pictures."""
 
 import io
 
@@ -13,7 +13,7 @@ from tasks.demo.standin.rule import Asked, answers
 
 @answers("figure_tree")
 def figure_tree(asked: Asked) -> FigureTree:
-    """The tree's nodes in order; none for any other picture."""
+    """Returns the tree's nodes in order; none for any other picture."""
     tree = _carried(asked.images[-1]) if asked.images else None
     if tree is None:
         return FigureTree(shows_tree=False, nodes=[])

@@ -1,4 +1,4 @@
-"""Paper Lantern's judge: how many of the query's words the paper has, those of its title counting twice."""
+"""Paper Lantern's judge: counts the query's words in the paper; words in the title count twice."""
 
 from pydantic import BaseModel
 
@@ -7,11 +7,11 @@ from tasks.demo.standin.words import subject_words
 from tasks.search.judges.paper_lantern import Answer, Relevance
 
 STEPS = (0.08, 0.2, 0.35, 0.5, 0.7)
-"""Shares of the query's words from which on a paper has level 1, 2, 3, 4, 5."""
+"""Smallest shares of the query's words for the levels 1, 2, 3, 4, 5."""
 
 
 def overlap_level(asked: Asked) -> tuple[int, list[str]]:
-    """The level of a paper, 0 to 5, and the query's words that it has."""
+    """Returns the level of a paper, 0 to 5, and the query's words that it contains."""
     wanted = subject_words(asked.first("query"))
     title, abstract = (set(subject_words(asked.first(name))) for name in ("title", "abstract"))
     shared = [word for word in wanted if word in title | abstract]
@@ -21,7 +21,7 @@ def overlap_level(asked: Asked) -> tuple[int, list[str]]:
 
 @answers("judge_paper_lantern")
 def judge_paper_lantern(asked: Asked) -> BaseModel:
-    """Less sure of middling levels and of papers without abstract."""
+    """Returns a judgment with lower confidence for middle levels and papers without abstract."""
     level, shared = overlap_level(asked)
     sure = (8 if level in (0, 5) else 6) - (0 if asked.first("abstract") else 3)
     why = f"It shares {len(shared)} of the query's words" + (f": {', '.join(shared[:5])}." if shared else ".")

@@ -1,4 +1,4 @@
-"""The judge of levels alone: as Paper Lantern's, a level stricter with papers whose title has no word of the query."""
+"""The score-only judge: one level stricter than Paper Lantern's if the title has no word of the query."""
 
 from pydantic import BaseModel
 
@@ -10,7 +10,7 @@ from tasks.search.judges.score_only import Level
 
 @answers("judge_score_only")
 def judge_score_only(asked: Asked) -> BaseModel:
-    """Never below 0."""
+    """Returns the level, which is never below 0."""
     level, shared = overlap_level(asked)
     in_title = set(shared) & set(subject_words(asked.first("title")))
     return Level(relevanceScore=level if in_title else max(0, level - 1))

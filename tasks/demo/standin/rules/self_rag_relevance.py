@@ -1,4 +1,4 @@
-"""A paper is relevant that shares two words of the subject, or one where the title has no more."""
+"""Self-RAG's relevance: a paper is relevant if it shares two subject words, or one if the title has only one."""
 
 from tasks.demo.standin.rule import Asked, answers
 from tasks.demo.standin.words import subject_words

@@ -1,4 +1,4 @@
-"""What a Self-RAG model writes: that it wants papers; after a paper, a query between reflection tokens."""
+"""Output of a Self-RAG model: a retrieval token; after a paper, a query between reflection tokens."""
 
 from tasks.demo.standin.recognition import foreign_texts
 from tasks.demo.standin.rule import Asked, answers
@@ -9,7 +9,7 @@ ADDED = 2
 
 @answers("self_rag_tokens")
 def self_rag_tokens(asked: Asked) -> str:
-    """Wants papers for the title alone."""
+    """Asks for retrieval only for the title itself."""
     if asked.messages[-1].role != "assistant":
         return "[No Retrieval]" if asked.first("draft") else "[Retrieval]"
     own, (paper,) = subject_words(asked.first("title")), foreign_texts(asked.text)["paper"]

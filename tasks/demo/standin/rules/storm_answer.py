@@ -1,4 +1,4 @@
-"""An answer: the first sentence of each text, with its number."""
+"""STORM's expert: the first sentence of each text with its number."""
 
 import re
 
@@ -7,7 +7,7 @@ from tasks.demo.standin.rule import Asked, answers
 
 @answers("storm_answer")
 def storm_answer(asked: Asked) -> str:
-    """Sentences end at a full stop; the title stands for a text without one."""
+    """Returns sentences up to a full stop; a text without one is replaced by its title."""
     sentences: list[str] = []
     for place, text in enumerate(asked.all("snippets"), 1):
         title, _, abstract = text.partition("\n")

@@ -1,4 +1,4 @@
-"""A first outline: a section for each word of the subject."""
+"""STORM's first outline: a section for each subject word."""
 
 from tasks.demo.standin.rule import Asked, answers
 from tasks.demo.standin.words import subject_words
@@ -6,6 +6,6 @@ from tasks.demo.standin.words import subject_words
 
 @answers("storm_outline")
 def storm_outline(asked: Asked) -> str:
-    """Two subsections each."""
+    """Returns two subsections per section."""
     words = subject_words(asked.first("title"))[:5] or ["subject"]
     return "\n".join(f"# {word.capitalize()}\n## Methods of {word}\n## Evaluation of {word}" for word in words)

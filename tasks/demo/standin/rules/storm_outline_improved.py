@@ -1,4 +1,4 @@
-"""The outline with the words that most answers hold."""
+"""STORM's improved outline: adds the most frequent words of the answers."""
 
 from tasks.demo.standin.rule import Asked, answers
 from tasks.demo.standin.words import frequent_words
@@ -6,7 +6,7 @@ from tasks.demo.standin.words import frequent_words
 
 @answers("storm_outline_improved")
 def storm_outline_improved(asked: Asked) -> str:
-    """Two further sections of three words each."""
+    """Returns the outline with two more sections of three words each."""
     words = frequent_words(asked.all("answer"), 8)
     sections = [words[start : start + 4] for start in range(0, len(words), 4)]
     added = [

@@ -1,4 +1,4 @@
-"""A person's questions: one an aspect of what the person looks at, then thanks."""
+"""A persona's questions: one for each aspect of its interest, then thanks."""
 
 from tasks.demo.standin.rule import Asked, answers
 from tasks.demo.standin.words import subject_words
@@ -8,7 +8,7 @@ ASPECTS = ("methods", "evaluation")
 
 @answers("storm_question")
 def storm_question(asked: Asked) -> str:
-    """The sentence that ends the conversation is the last of the instruction."""
+    """Returns the next question; the closing sentence is the last one of the instruction."""
     turn = len(asked.all("question"))
     if turn >= len(ASPECTS):
         return asked.text.rpartition("alone: ")[2].strip()

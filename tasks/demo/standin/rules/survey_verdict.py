@@ -1,4 +1,4 @@
-"""Whether a paper is a literature survey: as the offline selector `rules` decides."""
+"""Survey verdicts: decides like the offline selector `rules`."""
 
 from tasks.corpus.survey_selector import Candidate, SurveyAnswer
 from tasks.corpus.survey_selectors.rules import RuleSelector
@@ -7,6 +7,6 @@ from tasks.demo.standin.rule import Asked, answers
 
 @answers("survey_verdict")
 def survey_verdict(asked: Asked) -> SurveyAnswer:
-    """The verdict and the reason of the rules on the same title and abstract."""
+    """Returns the verdict and the reason of the rules for the same title and abstract."""
     (verdict,) = RuleSelector().select([Candidate(0, asked.first("title"), asked.first("abstract") or None)])
     return SurveyAnswer(reason=verdict.reason, survey=verdict.accepted)
