@@ -1,14 +1,11 @@
-"""The sheet that asks whether mind-maps were read rightly off their pictures, and are mind-maps of their surveys."""
+"""The sheet on which people check mind-maps against the pictures that they were extracted from."""
 
-from collections.abc import Mapping
-from typing import Any
-
-import polars as pl
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from schemas.llm import Image
 from schemas.mindmap import parse_tree
+from schemas.tables.mindmaps import MINDMAPS, MindmapRow
 from tasks.audit.sample import draw_sample
 from tasks.audit.sheet import Drawing, Item, Picture, Question, Sheet, Text
 from tasks.audit.surveys import paper_link
@@ -23,26 +20,25 @@ QUESTIONS = (
 
 
 def mindmap_sheet(edition: str, mindmaps: Dataset, figures: Dataset | None, n: int, seed: int) -> Sheet:
-    """A sample of mind-maps, each tree beside the picture it was read off.
+    """Returns a sheet with a sample of mind-maps, each tree beside the picture that it was extracted from.
 
     Args:
-        edition: Its name.
-        mindmaps: Extracted or transcribed.
-        figures: Where pictures are; None: the edition has none.
+        edition: The edition's name.
+        mindmaps: Dataset of mind-maps, extracted or transcribed.
+        figures: Dataset with the pictures; None when the edition has none.
         n: Size of the sample.
-        seed: Of the sample.
+        seed: Seed of the sample.
 
     Raises:
         BadInput: The edition has no mind-map.
 
     Source: Table 4 of the ResearchArena paper, which checked 25 mind-maps by hand.
     """
-    maps = pl.read_parquet(mindmaps.files())
-    rows = {row["topic_id"]: row for row in maps.iter_rows(named=True)}
+    rows = {row.topic_id: row for row in MINDMAPS.rows(mindmaps.table())}
     chosen = draw_sample(rows, n, seed)
-    readers = maps.select(pl.coalesce("model", "source")).to_series().unique().sort()
+    readers = sorted({row.model or row.source for row in rows.values()})
     lead = (
-        f"{len(chosen)} of the {len(maps):,} mind-maps of edition {edition}, read by {', '.join(readers)}; "
+        f"{len(chosen)} of the {len(rows):,} mind-maps of edition {edition}, read by {', '.join(readers)}; "
         f"seed {seed}.\n"
         "Small slips in wording do not matter; a missing, invented or misplaced topic does."
     )
@@ -56,9 +52,9 @@ def mindmap_sheet(edition: str, mindmaps: Dataset, figures: Dataset | None, n: i
     )
 
 
-def _pictures(figures: Dataset | None, rows: list[dict[str, Any]]) -> dict[int, Image]:
-    """The pictures of maps by topic, where the edition has them."""
-    wanted = {(row["topic_id"], row["image_sha256"]): row["topic_id"] for row in rows if row["image_sha256"]}
+def _pictures(figures: Dataset | None, rows: list[MindmapRow]) -> dict[int, Image]:
+    """Returns the pictures of maps by topic, where the edition has them."""
+    wanted = {(row.topic_id, row.image_sha256): row.topic_id for row in rows if row.image_sha256}
     found: dict[int, Image] = {}
     for path in figures.files() if figures and wanted else ():
         chosen = pc.field("corpus_id").isin([topic for topic, _ in wanted])
@@ -69,10 +65,10 @@ def _pictures(figures: Dataset | None, rows: list[dict[str, Any]]) -> dict[int, 
     return found
 
 
-def _item(row: Mapping[str, Any], picture: Image | None) -> Item:
+def _item(row: MindmapRow, picture: Image | None) -> Item:
     parts = (
-        Text("Caption", row["caption"] or "(none)"),
+        Text("Caption", row.caption or "(none)"),
         Picture("Picture", picture),
-        Drawing("Tree", draw_tree(parse_tree(row["tree"]))),
+        Drawing("Tree", draw_tree(parse_tree(row.tree))),
     )
-    return Item(str(row["topic_id"]), row["title"], parts, paper_link(row["topic_id"]))
+    return Item(str(row.topic_id), row.title, parts, paper_link(row.topic_id))

@@ -1,4 +1,4 @@
-"""Which items of an edition are checked: a sample that depends on the seed and the ids alone."""
+"""Draws the items of an edition that people check; the sample depends on the seed and the ids alone."""
 
 from collections.abc import Iterable
 from random import Random
@@ -7,10 +7,10 @@ from schemas.errors import BadInput
 
 
 def draw_sample(ids: Iterable[int], n: int, seed: int) -> list[int]:
-    """Draws `n` of the ids without replacement, or all when there are no more; in the order to be judged.
+    """Draws `n` of the ids without replacement, or all when there are fewer, in the order in which to judge them.
 
     Raises:
-        BadInput: There is no id.
+        BadInput: There are no ids.
     """
     found = sorted(ids)
     if not found:

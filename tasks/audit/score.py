@@ -1,4 +1,4 @@
-"""What a filled sheet says: shares of yes with their intervals, beside what the paper found by hand."""
+"""Scores a filled sheet: shares of yes with their intervals, beside those that the paper found by hand."""
 
 from typing import NamedTuple
 
@@ -6,12 +6,12 @@ from scipy.stats import binomtest
 
 from tasks.audit.sheet import Answer, Answers
 
-PAPER = {"survey": (23, 25), "extraction": (20, 25), "relevance": (15, 25)}
-"""Yes, and all, by question (Table 4 of the ResearchArena paper)."""
+PUBLISHED = {"survey": (23, 25), "extraction": (20, 25), "relevance": (15, 25)}
+"""Number of yes and of all answers by question (Table 4 of the ResearchArena paper)."""
 
 
 class Share(NamedTuple):
-    """A share of yes with its 95 % Wilson interval; None where nothing was answered."""
+    """A share of yes with its 95 % Wilson interval; None when nothing was answered."""
 
     yes: int
     judged: int
@@ -21,7 +21,7 @@ class Share(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """A question's answers; `unsure` and `unanswered` items enter no share."""
+    """The answers to one question; `unsure` and `unanswered` items count in no share."""
 
     question: str
     ours: Share
@@ -36,7 +36,7 @@ def score_answers(answers: Answers) -> list[Scored]:
 
 
 def wilson(yes: int, judged: int) -> Share:
-    """A share with its interval.
+    """Returns a share with its Wilson interval.
 
     Source: Wilson, Probable inference, the law of succession, and statistical inference, JASA 22 (1927).
     """
@@ -48,5 +48,5 @@ def wilson(yes: int, judged: int) -> Share:
 
 def _score(question: str, given: list[Answer]) -> Scored:
     yes = given.count("yes")
-    paper = wilson(*PAPER[question]) if question in PAPER else None
+    paper = wilson(*PUBLISHED[question]) if question in PUBLISHED else None
     return Scored(question, wilson(yes, yes + given.count("no")), paper, given.count("unsure"), given.count(""))

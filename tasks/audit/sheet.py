@@ -1,7 +1,7 @@
-"""A sheet for people to fill: one self-contained HTML page of items with yes/no boxes, and the same as CSV.
+"""A sheet for people to fill in: one self-contained HTML page of items with yes/no boxes, and the same as CSV.
 
-The page needs no network and no server. Its button saves the boxes as the CSV that `read_answers` takes; who prefers
-another tool fills the empty CSV instead. All text is escaped, and the page's own script is the only one that may run.
+The page needs no network and no server. Its button saves the answers as the CSV that `read_answers` takes. To use
+another tool, fill in the empty CSV instead. All text is escaped, and only the page's own script may run.
 """
 
 import base64
@@ -23,16 +23,16 @@ WORDS: dict[str, Answer] = {
     "": "", "yes": "yes", "y": "yes", "1": "yes", "true": "yes", "no": "no", "n": "no", "0": "no", "false": "no",
     "unsure": "unsure", "?": "unsure",
 }  # fmt: skip
-"""What may stand in an answer's cell, in any letter case."""
+"""Accepted answers, in any letter case."""
 
 HEAD = ("sheet", "number", "item")
-"""Columns before those of the questions."""
+"""The columns before those of the questions."""
 
 _templates = page_templates("tasks.audit")
 
 
 class Question(NamedTuple):
-    """A question to answer for every item: a short name (the CSV's column) and the question itself."""
+    """A question about every item: a short name (the CSV's column) and the question itself."""
 
     name: str
     text: str
@@ -46,14 +46,14 @@ class Text(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """A labelled picture; None: said to be missing."""
+    """A labelled picture; None when it is missing, which the sheet says."""
 
     label: str
     image: Image | None
 
 
 class Drawing(NamedTuple):
-    """A labelled drawing: SVG of our own making."""
+    """A labelled drawing: SVG that this project made."""
 
     label: str
     svg: str
@@ -66,10 +66,10 @@ class Item(NamedTuple):
     """One thing to judge.
 
     Attributes:
-        item: Its id.
-        title: What is shown as its heading.
-        parts: What is shown to judge it by; pictures and drawings stand side by side.
-        link: A web page to look further; other than http and https it is left out.
+        item: The item's id.
+        title: The heading.
+        parts: What people judge by; pictures and drawings stand side by side.
+        link: A web page with more; left out unless it is http or https.
     """
 
     item: str
@@ -79,7 +79,7 @@ class Item(NamedTuple):
 
 
 class Sheet(NamedTuple):
-    """A whole sheet; `lead` says what was sampled, from what, and how to answer."""
+    """A whole sheet; `lead` says what was sampled from what, and how to answer."""
 
     name: str
     title: str
@@ -89,7 +89,7 @@ class Sheet(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """A filled sheet: its name, and by question the answers in the order of the file."""
+    """A filled sheet: its name, and the answers to each question in the order of the file."""
 
     sheet: str
     by_question: dict[str, list[Answer]]
@@ -99,19 +99,19 @@ def write_sheet(sheet: Sheet, folder: Path) -> tuple[Path, Path]:
     """Writes `<name>.html` and `<name>.csv` and returns their paths.
 
     Raises:
-        BadInput: The CSV is there already, perhaps with answers in it.
+        BadInput: The CSV exists already, perhaps with answers in it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     page, table = folder / f"{sheet.name}.html", folder / f"{sheet.name}.csv"
     if table.exists():
-        raise BadInput(f"{table}: is there already, perhaps filled; move it away, or give another folder")
+        raise BadInput(f"{table}: exists already, perhaps filled in; move it away, or give another folder")
     page.write_text(to_html(sheet), "utf-8")
     table.write_text(to_csv(sheet), "utf-8")
     return page, table
 
 
 def to_csv(sheet: Sheet) -> str:
-    """The sheet without answers: a row an item, an empty cell a question."""
+    """Returns the sheet as CSV without answers: a row for each item, an empty cell for each question."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([*HEAD, *(question.name for question in sheet.questions)])
@@ -121,7 +121,7 @@ def to_csv(sheet: Sheet) -> str:
 
 
 def to_html(sheet: Sheet) -> str:
-    """The sheet as a page."""
+    """Returns the sheet as an HTML page."""
     script = _templates.get_template("sheet.js.jinja").render()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return _templates.get_template("sheet.html.jinja").render(
@@ -133,12 +133,12 @@ def read_answers(path: Path) -> Answers:
     """Reads a filled CSV.
 
     Raises:
-        BadInput: It cannot be read, is no sheet, or has a cell that is no answer; the message says which.
+        BadInput: The file cannot be read, is no sheet, or has a cell that is no answer; the message says which.
     """
     try:
         rows = list(csv.reader(io.StringIO(path.read_text("utf-8-sig"))))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise BadInput(f"{path}: no readable sheet ({error})") from error
+        raise BadInput(f"{path}: cannot be read as a sheet ({error})") from error
     header = [cell.strip() for cell in rows[0]] if rows else []
     if tuple(header[: len(HEAD)]) != HEAD or len(header) == len(HEAD):
         raise BadInput(
@@ -169,7 +169,7 @@ def _web_link(link: str | None) -> str | None:
 
 
 def _source(part: Picture | Drawing) -> str:
-    """The data URL of a picture; a drawing shown as an image runs nothing and loads nothing."""
+    """Returns a picture as a data URL; a drawing shown as an image runs nothing and loads nothing."""
     if isinstance(part, Drawing):
         return f"data:image/svg+xml;base64,{base64.b64encode(part.svg.encode()).decode()}"
     assert part.image is not None

@@ -1,4 +1,4 @@
-"""The sheet that asks whether accepted surveys are surveys."""
+"""The sheet on which people check whether accepted surveys are surveys."""
 
 import polars as pl
 
@@ -10,7 +10,7 @@ QUESTION = Question("survey", "Does the paper give an organised view of the stat
 
 
 def survey_sheet(edition: str, surveys: Dataset, papers: Dataset, n: int, seed: int) -> Sheet:
-    """A sample of the accepted surveys with title, abstract and link.
+    """Returns a sheet with a sample of the accepted surveys: title, abstract and link.
 
     Raises:
         BadInput: No candidate was accepted.
@@ -37,7 +37,7 @@ def survey_sheet(edition: str, surveys: Dataset, papers: Dataset, n: int, seed: 
 
 
 def paper_link(corpus_id: int, url: str | None = None) -> str:
-    """A paper's page at Semantic Scholar, unless it is known."""
+    """Returns a paper's page: `url` when there is one, else the page at Semantic Scholar."""
     return url or f"https://api.semanticscholar.org/CorpusID:{corpus_id}"
 
 

@@ -1,1 +1,1 @@
-"""Files for other tools: TREC runs and qrels, one exporter class a format."""
+"""Editions for other tools: tables for Polars and DuckDB, and files, one exporter class a format."""

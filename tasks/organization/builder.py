@@ -1,4 +1,4 @@
-"""What a builder of mind-maps is, and the registry of builders."""
+"""What a builder of mind-maps is, what it gets and returns, and the registry of builders."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -24,8 +24,8 @@ class References(NamedTuple):
 
     Attributes:
         ids: corpus_ids.
-        titles: Empty where there is none.
-        abstracts: Empty where there is none.
+        titles: Empty when a paper has none.
+        abstracts: Empty when a paper has none.
         vectors: `(n, dim) float32`, unit vectors; dim is 0 for builders that do not need them.
     """
 
@@ -36,15 +36,15 @@ class References(NamedTuple):
 
 
 class Material(NamedTuple):
-    """All that a builder may use for one topic; the topic's own mind-map is never among the examples.
+    """Everything that a builder may use for one topic; the topic's own mind-map is never among the examples.
 
     Attributes:
         topic: The survey's title and date.
         references: Papers to organise; none for builders that do not need them.
         examples: Mind-maps of other surveys, for builders that need them.
-        seed: For builders that draw something.
-        asker: Who asks a language model on the topic's behalf.
-        outline: What a run wrote in Markdown, for builders that need it; None: the run wrote none for this topic.
+        seed: For builders that use random numbers.
+        asker: Asks a language model on the topic's behalf.
+        outline: What a run wrote in Markdown, for builders that need it; None when it wrote none for this topic.
     """
 
     topic: Topic
@@ -59,7 +59,7 @@ class Material(NamedTuple):
         """The asker of a builder that was registered with `asks`.
 
         Raises:
-            UsageError: It was not.
+            UsageError: The builder was registered without `asks`.
         """
         if self.asker is None:
             raise UsageError("this builder asks a language model; register it with asks=Demand(...)")
@@ -67,7 +67,7 @@ class Material(NamedTuple):
 
 
 class Organized(NamedTuple):
-    """What a builder returns for a topic: a tree (None: it has none), and how it ended."""
+    """What a builder returns for a topic: a tree, or None when it made none, and how it ended."""
 
     tree: Tree | None
     outcome: Outcome = "scored"
@@ -80,7 +80,7 @@ BuildTree = Callable[[Material], Organized]
 
 @dataclass(frozen=True)
 class Builder:
-    """A registered builder: name, one sentence for the report, function, what it needs, version, whether it asks."""
+    """A registered builder: name, one sentence for people who choose, function, needs, version, model calls if any."""
 
     name: str
     description: str
@@ -107,11 +107,10 @@ def builder(
     Args:
         name: Lower-case word, unique.
         description: One sentence: what it does.
-        needs: `references`: it makes a tree of references and has nothing to say without; `vectors`: it reads their
-            embeddings; `examples`: it reads mind-maps of other surveys; `outline`: it reads what a run of the same name
-            wrote while it searched.
+        needs: `references`: it makes trees of references; `vectors`: it reads their embeddings; `examples`: it reads
+            mind-maps of other surveys; `outline`: it reads what a run of the same name wrote while it searched.
         version: Raised whenever its results can change.
-        asks: What it asks a language model for a topic; its material then has an asker.
+        asks: The model calls that it makes for a topic, for estimates; its material then has an asker.
 
     Raises:
         ValueError: Another builder has the name.
@@ -125,5 +124,5 @@ def builder(
 
 
 def lone_node(topic: Topic) -> Tree:
-    """The tree of one node, the topic's title, under a virtual root."""
+    """Returns a tree of one node, the topic's title, under a virtual root."""
     return load_tree(Tree(label=topic.title, children=[]))

@@ -1,4 +1,4 @@
-"""Mind-maps of other surveys as examples for a model."""
+"""Chooses mind-maps of other surveys as examples for a model."""
 
 import random
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from schemas.mindmap import clean_label
 from schemas.topic import Topic
 
 NEAR_IDENTICAL = 90.0
-"""Titles whose similarity (rapidfuzz's ratio, 0 to 100, letter case aside) reaches this are those of one survey."""
+"""Two titles at least this similar (rapidfuzz's ratio, 0 to 100, ignoring case) are taken for the same survey."""
 
 
 class Example(NamedTuple):
@@ -30,12 +30,12 @@ def choose_examples(
     Args:
         pool: Surveys with a map, in any order; the topic's own may be among them.
         topic: The survey that the examples are for.
-        seed: With the topic's id it decides the draw.
-        count: How many; fewer when the pool has no more.
-        max_nodes: Larger maps are not drawn.
+        seed: Decides the draw, together with the topic's id.
+        count: Number of examples; fewer when the pool has fewer.
+        max_nodes: Larger maps are never drawn.
 
     Returns:
-        In the order drawn; none is of the topic itself or of a title nearly identical to its own.
+        Examples in the order drawn; none is of the topic itself or of a survey with a nearly identical title.
 
     Source: the few-shot baseline of ResearchArena (arXiv 2406.10291), which does not say how it draws.
     """

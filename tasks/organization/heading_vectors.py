@@ -1,4 +1,4 @@
-"""Vectors of headings, each distinct text embedded once."""
+"""Embeds headings; each distinct text is embedded once."""
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
@@ -12,23 +12,23 @@ from schemas.settings import EncoderSettings
 log = logging.getLogger(__name__)
 
 Encode = Callable[[Sequence[str]], NDArray[np.float32]]
-"""n texts to `(n, dim)`, in their order."""
+"""Maps n texts to vectors `(n, dim)`, in their order."""
 
 LABEL_ENCODER = EncoderSettings(model="paraphrase-MiniLM-L6-v2", max_tokens=128)
-"""The encoder of STORM's evaluation: what "Sentence-BERT" in the paper is taken to be."""
+"""The encoder of STORM's evaluation, which this project takes for the paper's "Sentence-BERT"."""
 
 
 def label_encoder(model: str) -> EncoderSettings:
-    """Another encoder of headings, cut as the usual one is."""
+    """Returns the settings of another encoder of headings, with the usual limit on tokens."""
     return LABEL_ENCODER.model_copy(update={"model": model})
 
 
 CAPACITY = 200_000
-"""Labels that are kept; beyond, the cache starts anew."""
+"""Labels that are remembered; a fuller cache is emptied."""
 
 
 class LabelVectors:
-    """Embeds labels and remembers them.
+    """Embeds labels and remembers their vectors.
 
     Args:
         encode: The encoder.
@@ -39,17 +39,17 @@ class LabelVectors:
         self._known: dict[str, NDArray[np.float32]] = {}
 
     def prepare(self, labels: Iterable[str]) -> None:
-        """Embeds labels ahead, in one batch; when that fails, those that ask for the label at fault will see it."""
+        """Embeds labels ahead of use, in one batch. A failure is only logged: `of` raises it for the label at fault."""
         try:
             self._learn(labels)
         except Exception:
-            log.warning("labels cannot be embedded together; they are embedded topic by topic", exc_info=True)
+            log.warning("the labels cannot be embedded in one batch; embedding them topic by topic", exc_info=True)
 
     def of(self, labels: Sequence[str]) -> NDArray[np.float32]:
-        """Vectors of labels, `(n, dim)`, in their order.
+        """Returns the vectors of labels, `(n, dim)`, in their order.
 
         Raises:
-            BadInput: The encoder gave another number of vectors than it was given texts; whatever else it raises.
+            BadInput: The encoder did not return one vector per text. Its own errors pass unchanged.
         """
         self._learn(labels)
         return np.array([self._known[label] for label in labels])
@@ -63,5 +63,7 @@ class LabelVectors:
             return
         vectors = np.asarray(self._encode(missing))
         if vectors.ndim != 2 or len(vectors) != len(missing):
-            raise BadInput(f"labels: {len(missing)} texts gave vectors of shape {vectors.shape}; look at the encoder")
+            raise BadInput(
+                f"labels: the encoder gave {vectors.shape} vectors for {len(missing)} texts; check the encoder"
+            )
         self._known.update(zip(missing, vectors, strict=True))

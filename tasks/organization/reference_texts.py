@@ -1,4 +1,4 @@
-"""The papers that trees are made of: texts and embeddings of the references of many topics, read once."""
+"""Texts and embeddings of the papers that trees are made of, read once for many topics."""
 
 from collections.abc import Iterable, Sequence
 
@@ -19,8 +19,8 @@ class ReferenceLibrary:
 
     Args:
         documents: Dataset of stage `documents`.
-        embeddings: Dataset of stage `embeddings`; None: no vectors, for builders that do not need them.
-        ids: Which documents; one that is not in the datasets is passed over.
+        embeddings: Dataset of stage `embeddings`; None for builders that need no vectors.
+        ids: Which documents to read; those that the datasets lack are skipped.
     """
 
     def __init__(self, documents: Dataset, embeddings: Dataset | None, ids: Iterable[int]) -> None:
@@ -35,7 +35,7 @@ class ReferenceLibrary:
             self._places = {i: place for place, i in enumerate(rows["corpus_id"].to_pylist())}
 
     def references(self, ids: Sequence[int]) -> References:
-        """The references that can be had, in the order of `ids`: documents, with an embedding if those are open."""
+        """Returns those of the papers that are known (and embedded, if vectors are read), in the order of `ids`."""
         vectors = self._vectors
         known = [i for i in dict.fromkeys(ids) if i in self._texts and (vectors is None or i in self._places)]
         titles, abstracts = zip(*(self._texts[i] for i in known), strict=True) if known else ((), ())
@@ -49,7 +49,7 @@ class ReferenceLibrary:
 
 
 def _read(dataset: Dataset, wanted: NDArray[np.int64], columns: list[str]) -> pa.Table:
-    """The wanted rows of a dataset whose rows have a corpus_id; files are read one after the other."""
+    """Returns the rows of the wanted papers; files are read one after the other."""
     rule = pc.field("corpus_id").isin(pa.array(wanted))
     return pa.concat_tables(pq.read_table(path, columns=columns, filters=rule) for path in dataset.files())
 

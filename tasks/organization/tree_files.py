@@ -1,4 +1,4 @@
-"""Mind-maps in files that people bring, for scoring one file against another."""
+"""Reads mind-maps from files that people bring, to score one file against another."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,28 +10,28 @@ from schemas.errors import BadInput
 from schemas.mindmap import Tree, load_any
 
 NAMES = ("topic_id", "file", "corpusid", "corpus_id", "survey_title", "id")
-"""Members by which a line's tree is named; the first that is there counts."""
+"""Members that may name a line's tree; the first one present is used."""
 
 LONE = "tree"
-"""Name of the tree of a file that holds just one."""
+"""Name of the tree in a file that holds only one."""
 
 
 class TreeFile(NamedTuple):
-    """Trees by name, and how many lines hold none (`"tree": null`)."""
+    """Trees by name, and the number of lines without a tree (`"tree": null`)."""
 
     trees: Mapping[str, Tree]
     without: int
 
 
 def read_trees(path: Path) -> TreeFile:
-    """Canonical trees of a file.
+    """Returns the canonical trees of a file.
 
     Args:
         path: One JSON document that is a tree, or JSON lines `{name: ..., "tree": tree or null}` with one of `NAMES`; a
             tree has any form that `schemas.mindmap.load_any` takes.
 
     Raises:
-        BadInput: It cannot be read, a line has no name, a name stands twice, a tree is none, or there is none.
+        BadInput: The file cannot be read or holds no tree, a line has no name or no valid tree, or a name occurs twice.
     """
     try:
         text = path.read_bytes()
@@ -70,7 +70,7 @@ def _lines(path: Path, text: bytes) -> TreeFile:
         else:
             trees[name] = _tree(members["tree"], where)
     if not trees:
-        raise BadInput(f"{path}: it holds no tree")
+        raise BadInput(f"{path}: holds no tree")
     return TreeFile(trees, without)
 
 

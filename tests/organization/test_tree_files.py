@@ -27,7 +27,7 @@ def test_a_lone_tree_and_lines_of_trees_in_every_form(tmp_path: Path):
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("", "it holds no tree"),
+        ("", "holds no tree"),
         ("{", "line 1: neither"),
         ('{"corpusid": 1, "tree": {"a": {}}}\n[1]', "line 2: must be an object"),
         ('{"tree": {"a": {}}}\n', "line 1: must name its tree"),

@@ -1,4 +1,4 @@
-"""The dendrogram of the references' embeddings, each node labelled by its most telling n-gram."""
+"""Builds the dendrogram of the references' embeddings; each node is labelled by its most characteristic n-gram."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -23,12 +23,12 @@ class _Dendrogram(NamedTuple):
     merges: NDArray[np.intp]
 
     def children(self, node: int) -> list[int]:
-        """The two nodes that a node joins, the one made earlier first; none of a leaf."""
+        """Returns the two nodes that a node joins, the earlier one first; nothing for a leaf."""
         return sorted(self.merges[node - self.leaves].tolist()) if node >= self.leaves else []
 
 
 class _Pending(NamedTuple):
-    """A node of the dendrogram that waits for its place: among which siblings, below which label, at which level."""
+    """A node of the dendrogram to add to the tree: its siblings there, the label above it, and its level."""
 
     number: int
     siblings: list[Tree]
@@ -96,7 +96,7 @@ def _join(vectors: NDArray[np.float32]) -> _Dendrogram:
 
 
 def _labels(references: References, dendrogram: _Dendrogram, topic_title: str) -> list[str]:
-    """A label per node of the dendrogram; without any word in its members the first one's title, or the topic's."""
+    """Returns a label per node of the dendrogram: the first title among members without any word, or the topic's."""
     weights, terms = _weigh(references)
     member = _membership(dendrogram)
     sums = (member @ weights).tocsr() if terms else csr_matrix((member.shape[0], 0))
@@ -113,7 +113,7 @@ def _labels(references: References, dendrogram: _Dendrogram, topic_title: str) -
 
 
 def _weigh(references: References) -> tuple[Any, Sequence[str]]:
-    """TF-IDF `(n, terms)`, and the terms: longer n-grams first, then by the alphabet."""
+    """Returns TF-IDF weights `(n, terms)` and the terms: longer n-grams first, then by the alphabet."""
     texts = [f"{title} {abstract}" for title, abstract in zip(references.titles, references.abstracts, strict=True)]
     vectorizer = TfidfVectorizer(stop_words="english", ngram_range=(1, 3))
     try:
@@ -126,7 +126,7 @@ def _weigh(references: References) -> tuple[Any, Sequence[str]]:
 
 
 def _membership(dendrogram: _Dendrogram) -> Any:
-    """Which references each node holds, `(nodes, n)` of 0 and 1."""
+    """Returns which references each node holds, `(nodes, n)` of 0 and 1."""
     members: list[list[int]] = [[leaf] for leaf in range(dendrogram.leaves)]
     for one, other in dendrogram.merges.tolist():
         members.append(members[one] + members[other])

@@ -1,4 +1,4 @@
-"""A model's own mind-map of a title, after mind-maps of other surveys: no reference is read."""
+"""Asks a model for a mind-map of the title, with mind-maps of other surveys as examples; reads no reference."""
 
 import json
 from typing import Any
@@ -18,7 +18,7 @@ WRITING = Parameters(max_tokens=1024)
     asks=Demand(calls=1, read=600, written=400),
 )
 def few_shot(material: Material) -> Organized:
-    """Asks once, and once more when the answer is no map; then the lone title stands in.
+    """Asks once, and again when the answer is no map; if that fails too, returns the title alone as a fallback.
 
     Source: section 4.3 of the ResearchArena paper (arXiv 2406.10291); its prompt and its choice of examples are not
     published.
@@ -31,7 +31,7 @@ def few_shot(material: Material) -> Organized:
 
 
 def _shown(example: Example) -> dict[str, str]:
-    """The example as the prompt shows it; its map in the form that is asked for."""
+    """Returns an example as the prompt shows it, its map in the form that the answer must have."""
     return {
         "example_title": example.title,
         "example_map": json.dumps(_headings(parse_tree(example.tree)["children"]), ensure_ascii=False),
@@ -39,5 +39,5 @@ def _shown(example: Example) -> dict[str, str]:
 
 
 def _headings(nodes: list[Tree]) -> dict[str, Any]:
-    """Nodes as keys of nested objects; siblings of one heading become one."""
+    """Returns nodes as keys of nested objects; siblings with the same heading become one."""
     return {node["label"]: _headings(node["children"]) for node in nodes}

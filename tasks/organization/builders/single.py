@@ -1,4 +1,4 @@
-"""The survey's title as the whole tree: what any other builder has to be worth."""
+"""Returns the survey's title as the whole tree: the lower bound that every other builder should beat."""
 
 from tasks.organization.builder import Material, Organized, builder, lone_node
 
@@ -7,7 +7,7 @@ from tasks.organization.builder import Material, Organized, builder, lone_node
 def single(material: Material) -> Organized:
     """Returns a tree of one node.
 
-    A distance counts the gold map's missing nodes alone against it, so it can beat trees that try: read tree distances
-    beside this row.
+    Tree distances penalize it only for the gold map's missing nodes, so it can beat real attempts: read the distances
+    of other builders beside this row.
     """
     return Organized(lone_node(material.topic))

@@ -1,4 +1,4 @@
-"""STORM's outline as a tree: what the agent of that name wrote while it searched."""
+"""Turns the outline that the STORM agent wrote while it searched into a tree."""
 
 from schemas.errors import BadInput
 from schemas.outline import parse_outline
@@ -7,7 +7,7 @@ from tasks.organization.builder import Material, Organized, builder, lone_node
 
 @builder("storm", "The outline that the STORM agent wrote while it searched.", needs=["outline"])
 def storm(material: Material) -> Organized:
-    """Reads headings and bullets as nodes; the lone title stands in where there is no outline.
+    """Reads headings and bullets as nodes; returns the title alone as a fallback when there is no outline.
 
     Source: section 4.3 of the ResearchArena paper (arXiv 2406.10291).
     """

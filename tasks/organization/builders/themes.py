@@ -1,4 +1,4 @@
-"""Themes of the references, each named by the phrase that sets it apart from its siblings; ours, without a model."""
+"""Builds themes of the references, each named by the phrase that distinguishes it from its siblings; asks no model."""
 
 import math
 import re
@@ -17,19 +17,19 @@ from schemas.mindmap import Tree, load_tree
 from tasks.organization.builder import Material, Organized, builder
 
 FEWEST, MOST = 3, 8
-"""Themes among which a cut is chosen."""
+"""The smallest and the largest number of themes that a cut may have."""
 
 SMALLEST_SPLIT = 6
-"""References that a theme needs to be cut again."""
+"""A theme with fewer references is not cut again."""
 
 LEVELS = 4
-"""Levels of the tree, the title included."""
+"""Levels of the tree, including the title."""
 
 TITLE_WEIGHT = 2
-"""A phrase in a reference's title counts as often as in so many abstracts."""
+"""A phrase in a title counts as much as in this many abstracts."""
 
 LENGTH_BONUS = (0.5, 1.5, 1.7)
-"""What a phrase of one, two, three words is worth."""
+"""Weight of a phrase of one, two or three words."""
 
 _SURVEY_WORDS = re.compile(
     r"\b(?:(?:a|an|the|comprehensive|systematic|brief|critical|recent|literature)\s+){0,4}(?:survey|review|overview)s?\b"
@@ -48,16 +48,16 @@ _GENERIC = frozenset(
         "train", "trained", "training", "understanding", "use", "used", "using", "various", "work", "works",
     }
 )  # fmt: skip
-"""Words that say nothing of what a paper is about by themselves."""
+"""Words that, by themselves, do not say what a paper is about."""
 
 _INSIDE = ENGLISH_STOP_WORDS - {"of"}
-"""Words that a phrase does not hold."""
+"""Words that no phrase contains."""
 
 Phrases = Counter[str]
 
 
 class _Theme(NamedTuple):
-    """References (their rows) that wait for being cut, below a node, with the words that its labels may not repeat."""
+    """Rows of references to cut into parts below a node, and the words that the labels there may not repeat."""
 
     rows: NDArray[np.intp]
     node: Tree
@@ -70,7 +70,7 @@ def themes(material: Material) -> Organized:
     """Returns the title's subject with themes and sub-themes of the references below it.
 
     Ward's clustering is cut where the mean silhouette (cosine) is highest; a theme of enough references is cut again.
-    Few references are a theme each. A part without a phrase of its own is left out.
+    When there are few references, each one is a theme. A part without a phrase of its own is left out.
 
     Source:
         Rousseeuw 1987 (silhouettes); class-based TF-IDF as in BERTopic (Grootendorst, arXiv 2203.05794), over the
@@ -94,7 +94,7 @@ def themes(material: Material) -> Organized:
 
 
 def subject(title: str) -> str:
-    """What a survey's title says it is a survey of; else the title without the words that say that it is a survey."""
+    """Returns what a survey's title says it surveys, else the title without words such as "a survey of"."""
     for part in title.split(":"):
         said = _SURVEY_WORDS.search(part)
         about = part[said.end() :].strip() if said and said[1] else ""
@@ -105,7 +105,7 @@ def subject(title: str) -> str:
 
 
 def _cut(vectors: NDArray[np.float32], theme: _Theme) -> list[NDArray[np.intp]]:
-    """The parts of a theme, larger ones first; none where there are too few references, or all are alike."""
+    """Returns the parts of a theme, larger ones first; nothing when there are too few references or all are alike."""
     rows = theme.rows
     if len(rows) < SMALLEST_SPLIT:
         return [rows[[place]] for place in range(len(rows))] if theme.level == 1 else []
@@ -123,7 +123,7 @@ def _cut(vectors: NDArray[np.float32], theme: _Theme) -> list[NDArray[np.intp]]:
 
 
 def _name(parts: Sequence[Sequence[Phrases]], above: frozenset[str]) -> list[str | None]:
-    """A phrase for each part, different ones, that says something new; None where a part has none left."""
+    """Returns a new and different phrase for each part; None for a part that has none left."""
     weights = [_sum(part) for part in parts]
     total = _sum(weights)
     mean = sum(len(part) for part in parts) / max(len(parts), 1)
@@ -138,7 +138,7 @@ def _name(parts: Sequence[Sequence[Phrases]], above: frozenset[str]) -> list[str
 
 
 def _holders(phrase: str, part: Sequence[Phrases]) -> int:
-    """How many papers hold a phrase, if one of them does so in its title; else 0."""
+    """Returns how many papers contain a phrase if one has it in its title, else 0."""
     weights = [paper[phrase] for paper in part if phrase in paper]
     return len(weights) if TITLE_WEIGHT in weights else 0
 
@@ -155,18 +155,18 @@ def _sum(parts: Iterable[Phrases]) -> Phrases:
 
 
 def _words(text: str) -> frozenset[str]:
-    """The words of a text in lower case, a plural like its singular."""
+    """Returns the words of a text in lower case, plurals like singulars."""
     return frozenset(word.removesuffix("s") for word in re.findall(r"\w+", text.casefold()))
 
 
 class _Surfaces:
-    """Phrases in lower case, and how each is written most often."""
+    """Collects phrases in lower case, with the ways in which each is written."""
 
     def __init__(self) -> None:
         self._written: dict[str, Counter[str]] = {}
 
     def phrases(self, title: str, abstract: str) -> Phrases:
-        """The phrases of a reference; those of its title weigh more."""
+        """Returns the phrases of a reference with their weights; those of its title weigh more."""
         found: Phrases = Counter()
         for text, weight in ((abstract, 1), (title, TITLE_WEIGHT)):
             for written in _ngrams(text):
@@ -176,14 +176,14 @@ class _Surfaces:
         return found
 
     def show(self, phrase: str) -> str:
-        """The phrase as it is written most often, words that are never capitals with a capital."""
+        """Returns the phrase as it is written most often; a word without any capital gets one."""
         forms = self._written[phrase]
         form = min(forms, key=lambda written: (-forms[written], written))
         return " ".join(word if any(map(str.isupper, word)) else word.capitalize() for word in form.split())
 
 
 def _ngrams(text: str) -> Iterator[str]:
-    """Runs of one to three words within a clause: no stop word but an inner `of`, and not generic words alone."""
+    """Yields runs of one to three words within a clause, without stop words but an inner `of`, and not all generic."""
     for clause in re.split(r"[.,;:!?]+\s|[()\[\]\"]|\s[-–—]\s|\n", text + " "):
         words = re.findall(r"\w[\w'’/+-]*", clause)
         plain = [word.casefold() for word in words]
