@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from schemas.errors import BadInput, ModelError, OverBudget, UsageError
 from schemas.llm import AnswerT, Image, LlmAccess, Message, ModelName, Parameters, PromptRef, Reply, Request
-from schemas.tables.model_calls import MODEL_CALLS
+from schemas.tables.model_calls import MODEL_CALLS, ModelCallRow
 from tasks.llm.blocking import BlockingDoor
 from tasks.llm.prompt import Prompt, load_prompt
 from tasks.store.parquet import write_table
@@ -21,7 +21,6 @@ MOST_THREADS = 64
 DETERMINISTIC = Parameters()
 """Temperature 0 and seed 42, as the paper says."""
 
-Row = dict[str, Any]
 SubjectT = TypeVar("SubjectT")
 ResultT = TypeVar("ResultT")
 
@@ -40,7 +39,7 @@ class Asker:
     """
 
     def __init__(self, door: BlockingDoor, stage: str, model: ModelName, subject: str) -> None:
-        self.calls: list[Row] = []
+        self.calls: list[ModelCallRow] = []
         self._door = door
         self._stage = stage
         self._model = model
@@ -102,21 +101,51 @@ class Asker:
         except BadInput as error:
             raise ModelError(str(error)) from error
         self.calls.append(
-            {
-                "subject": self._subject,
-                "place": len(self.calls) + 1,
-                "prompt": prompt.name if prompt else None,
-                "keys": list(reply.keys),
-                "outcome": reply.outcome,
-                "reason": reply.reason or None,
-                "input_tokens": reply.usage.tokens.input,
-                "output_tokens": reply.usage.tokens.output,
-                "cost_usd": reply.usage.usd,
-            }
+            ModelCallRow(
+                subject=self._subject,
+                place=len(self.calls) + 1,
+                prompt=prompt.name if prompt else None,
+                keys=list(reply.keys),
+                outcome=reply.outcome,
+                reason=reply.reason or None,
+                input_tokens=reply.usage.tokens.input,
+                output_tokens=reply.usage.tokens.output,
+                cost_usd=reply.usage.usd,
+            )
         )
         if reply.outcome == "over_budget":
             raise OverBudget(reply.reason)
         return reply
+
+
+def require_asker(asker: Asker | None, who: str) -> Asker:
+    """The asker of a plug-in that was registered with `asks`.
+
+    Args:
+        asker: What the plug-in was given.
+        who: Kind of the plug-in, for the message: `system`, `builder`.
+
+    Raises:
+        UsageError: It was given none.
+    """
+    if asker is None:
+        raise UsageError(f"this {who} asks a language model; register it with asks=Demand(...)")
+    return asker
+
+
+def require_model(who: str, asks: bool, model: ModelName | None) -> None:
+    """Checks that settings name a model exactly when the plug-in asks one.
+
+    Args:
+        who: Begins the message: `baseline storm`.
+        asks: Whether the plug-in asks a model.
+        model: The model that the settings name.
+
+    Raises:
+        UsageError: A model is lacking, or there is one too many.
+    """
+    if asks != (model is not None):
+        raise UsageError(f"{who} " + ("asks a model; name one" if asks else "asks no model; name none"))
 
 
 @contextmanager
@@ -170,7 +199,7 @@ def in_threads(
 
 def call_rows(askers: Iterable[Asker]) -> pa.Table:
     """What askers asked as rows of table `model_calls`, in their order."""
-    return pa.Table.from_pylist([row for asker in askers for row in asker.calls], MODEL_CALLS.arrow)
+    return MODEL_CALLS.of(row for asker in askers for row in asker.calls)
 
 
 def write_calls(path: Path, askers: Iterable[Asker]) -> int:

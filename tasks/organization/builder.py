@@ -7,13 +7,12 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.errors import UsageError
 from schemas.identifiers import Outcome
 from schemas.llm import Demand
 from schemas.mindmap import Tree, load_tree
 from schemas.registry import Registry
 from schemas.topic import Topic
-from tasks.llm.asker import Asker
+from tasks.llm.asker import Asker, require_asker
 from tasks.organization.examples import Example
 
 Need = Literal["references", "vectors", "examples", "outline"]
@@ -61,9 +60,7 @@ class Material(NamedTuple):
         Raises:
             UsageError: The builder was registered without `asks`.
         """
-        if self.asker is None:
-            raise UsageError("this builder asks a language model; register it with asks=Demand(...)")
-        return self.asker
+        return require_asker(self.asker, "builder")
 
 
 class Organized(NamedTuple):

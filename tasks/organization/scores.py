@@ -26,6 +26,7 @@ from schemas.tables.tree_scores import (
     distance_measure,
 )
 from tasks.index.encoder import Encoder
+from tasks.llm.subjects import NOTE_LENGTH
 from tasks.metrics.headings import (
     EntityExtractor,
     FlairEntityExtractor,
@@ -35,7 +36,6 @@ from tasks.metrics.headings import (
 )
 from tasks.metrics.trees import SENSITIVITY, normalised_distance, threshold_sensitivity, tree_edit_distance
 from tasks.organization.heading_vectors import LABEL_ENCODER, LabelVectors
-from tasks.ranking.answers import NOTE_LENGTH
 from tasks.stats.intervals import RESAMPLES
 from tasks.stats.summaries import Members, means, summarize
 from tasks.store.dataset import Dataset

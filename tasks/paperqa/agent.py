@@ -92,8 +92,8 @@ def _describe(action: Action) -> str:
 
 def _limit_reached(kit: Kit) -> tuple[AnswerOutcome, str] | None:
     calls, limits = kit.asker.calls, kit.limits
-    tokens = sum(call["input_tokens"] + call["output_tokens"] for call in calls)
-    usd = sum(call["cost_usd"] for call in calls)
+    tokens = sum(call.input_tokens + call.output_tokens for call in calls)
+    usd = sum(call.cost_usd for call in calls)
     if limits.tokens is not None and tokens >= limits.tokens:
         return "token_limit", f"{tokens} tokens used, the limit is {limits.tokens}"
     if limits.usd is not None and usd >= limits.usd:

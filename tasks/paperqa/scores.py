@@ -137,7 +137,7 @@ def _score(answer: _Answer, asker: Asker | None, tag: str) -> PaperqaScoreRow:
         outcome,
         evaluator=answer.evaluator["eval_func"],
         reason=reason[:REASON_LENGTH] if reason else None,
-        cost_usd=sum(call["cost_usd"] for call in asker.calls) if asker else 0.0,
+        cost_usd=sum(call.cost_usd for call in asker.calls) if asker else 0.0,
     )
 
 

@@ -1,6 +1,5 @@
 """One system on one topic: what it may choose, asking it, and making a valid run of its answer."""
 
-import logging
 import math
 from collections.abc import Sequence
 from itertools import groupby
@@ -9,18 +8,17 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from pydantic import Field
 
-from schemas.errors import BadInput, MissingDependency, ModelError, OverBudget, TransientError
+from schemas.errors import BadInput, MissingDependency, ModelError, TransientError
 from schemas.identifiers import CorpusId, Outcome
 from schemas.identifiers import Field as DocumentField
 from schemas.llm import ModelName
 from schemas.settings import BaselineName, RetrieverName, Settings
 from schemas.topic import Hit, Topic
+from tasks.llm.subjects import NOTE_LENGTH, attempt
 from tasks.ranking.baseline import Kit, System
 
-log = logging.getLogger(__name__)
-
-NOTE_LENGTH = 500
-"""Characters of an error's text that are kept."""
+NOT_THE_SYSTEM = (TransientError, MissingDependency, ModelError)
+"""Errors that say nothing about a system: they end the stage."""
 
 
 class SystemSettings(Settings):
@@ -54,26 +52,23 @@ def answer_topic(system: System, topic: Topic, kit: Kit) -> Answer:
     """Asks a system; whatever goes wrong in it, or in its answer, is an outcome of this topic alone.
 
     Raises:
-        TransientError: A service failed for now; nothing is said about the system.
+        TransientError: A service failed for now, which says nothing about the system.
         MissingDependency: The system cannot run on this machine.
         ModelError: The model that the system asks cannot be used.
     """
-    try:
+
+    def ask() -> Answer:
         ranking = system(topic, kit)
         if ranking.outcome not in get_args(Outcome):
             raise BadInput(f"the system ended with outcome {ranking.outcome!r}; choose of {get_args(Outcome)}")
         hits = rank_hits(ranking.hits, kit.cutoff)
         kit.desk.require_allowed([hit.corpus_id for hit in hits])
-    except (TransientError, MissingDependency, ModelError):
-        raise
-    except OverBudget as error:
-        return Answer([], "over_budget", str(error)[:NOTE_LENGTH], fallback=False)
-    except Exception as error:
-        log.warning("topic %d: the system failed", topic.topic_id, exc_info=True)
-        return Answer([], "failed", f"{type(error).__name__}: {error}"[:NOTE_LENGTH], fallback=False)
-    outcome = "empty" if ranking.outcome == "scored" and not hits else ranking.outcome
-    note = ranking.note[:NOTE_LENGTH] if ranking.note else None
-    return Answer(hits, outcome, note, ranking.fallback, ranking.outline)
+        outcome = "empty" if ranking.outcome == "scored" and not hits else ranking.outcome
+        note = ranking.note[:NOTE_LENGTH] if ranking.note else None
+        return Answer(hits, outcome, note, ranking.fallback, ranking.outline)
+
+    found = attempt(f"topic {topic.topic_id}", ask, reraise=NOT_THE_SYSTEM)
+    return found if isinstance(found, Answer) else Answer([], *found, fallback=False)
 
 
 def rank_hits(hits: Sequence[Hit], cutoff: int) -> list[Hit]:

@@ -4,12 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from schemas.errors import UsageError
 from schemas.identifiers import Outcome
 from schemas.llm import Demand
 from schemas.registry import Registry
 from schemas.topic import Hit, Topic
-from tasks.llm.asker import Asker
+from tasks.llm.asker import Asker, require_asker
 from tasks.retrieval.desk import ResearchDesk
 
 
@@ -35,9 +34,7 @@ class Kit(NamedTuple):
         Raises:
             UsageError: It was not.
         """
-        if self.asker is None:
-            raise UsageError("this system asks a language model; register it with asks=Demand(...)")
-        return self.asker
+        return require_asker(self.asker, "system")
 
 
 class Ranking(NamedTuple):

@@ -1,25 +1,22 @@
 """The `judge` stage: every pooled paper is judged once for its query, whoever returned it."""
 
 import hashlib
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
-
-import pyarrow as pa
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from typing import NamedTuple
 
 from schemas.errors import OverBudget
 from schemas.llm import Estimate, LlmAccess
 from schemas.search import JudgeSettings
-from schemas.table import AnyTable
-from schemas.tables.judgments import JUDGMENTS, SEARCH_POOL
-from tasks.llm.asker import Asker, in_threads, open_door, write_calls
-from tasks.llm.blocking import BlockingDoor
-from tasks.search.judge import STAGE, Judge, Verdict, find_judge
+from schemas.tables.judgments import JUDGMENTS, SEARCH_POOL, JudgmentRow, SearchPoolRow
+from tasks.llm.asker import Asker, open_door, require_asker
+from tasks.llm.subjects import SubjectRows, Subjects, answer_subjects
+from tasks.search.judge import Judge, Verdict, find_judge
 from tasks.search.pool import Pool, Pooled, build_pool
 from tasks.search.queries import read_queries
 from tasks.store.dataset import Dataset
-from tasks.store.parquet import write_table
-from tasks.store.shard import Shard, in_shards
+from tasks.store.parquet import write_rows
+from tasks.store.shard import Shard
 from tasks.store.stage import require_version, stage
 from tasks.store.workspace import Workspace
 
@@ -31,16 +28,16 @@ RESULTS = "results:"
 
 _OUTCOMES = {"ok": "scored", "failed": "failed", "refused": "refused"}
 
-Row = dict[str, Any]
+NO_VERDICT = (None, None, None)
+
+NO_NOTES = {"judgments asked": 0, "judgments remembered": 0, "judgments repaired": 0}
 
 
-class Judged(NamedTuple):
-    """A judgment and what was asked for it; `source` is where the reply came from, None when nothing was asked."""
+class Attempt(NamedTuple):
+    """One judging of one paper."""
 
-    row: Row
-    asker: Asker
-    source: str | None
-    repaired: bool = False
+    pooled: Pooled
+    number: int
 
 
 @stage("judge", version=1, settings=JudgeSettings, after="search_results")
@@ -60,18 +57,21 @@ def judge(work: Workspace[JudgeSettings]) -> None:
     registered = registered_judge(settings)
     texts = {query.query_key: query.text for query in read_queries(work.dataset("queries"))}
     pool = pool_of(settings, {tag: work.dataset(RESULTS + tag) for tag in settings.engines})
-    order = shuffled(pool.papers, settings.seed)
-    shards = in_shards(order, SHARD_PAPERS)
     if "pool" not in work.finished():
         with Shard(work.folder, "pool") as shard:
-            _write(shard, "pool", SEARCH_POOL, [place._asdict() for place in pool.places])
+            write_rows(shard.file("pool-00000.parquet"), SEARCH_POOL, [SearchPoolRow(*place) for place in pool.places])
             shard.counts.dropped["repeated in one list"] = pool.repeated
-    if work.finished() >= set(shards):
-        return
-    with open_door(work.llm, settings.model) as door:
-        for shard in work.pending(list(shards)):
-            with shard:
-                _judge_shard(shard, _Bench(registered, settings, texts, door), shards[shard.name], work.llm)
+    papers = shuffled(pool.papers, settings.seed)
+    subjects = Subjects(
+        items=[Attempt(pooled, number) for pooled in papers for number in range(settings.attempts)],
+        shard_size=SHARD_PAPERS * settings.attempts,
+        name=lambda attempt: f"{attempt.pooled.query_key} {attempt.pooled.doc_key}",
+        tables={"part": JUDGMENTS},
+        open=lambda: nullcontext(_Judging(registered, settings, texts).answer),
+        model=settings.model,
+        least_shards=0,
+    )
+    answer_subjects(work, subjects)
 
 
 def registered_judge(settings: JudgeSettings) -> Judge:
@@ -121,72 +121,52 @@ def shuffled(papers: Sequence[Pooled], seed: int) -> list[Pooled]:
     return sorted(papers, key=place)
 
 
-class _Bench(NamedTuple):
-    """What judging one paper needs."""
+class _Judging(NamedTuple):
+    """What judging a paper takes."""
 
     judge: Judge
     settings: JudgeSettings
     texts: Mapping[str, str]
-    door: BlockingDoor
 
-    def judge_paper(self, pooled: Pooled) -> list[Judged]:
-        """Every attempt at one paper."""
-        return [self._attempt(pooled, attempt) for attempt in range(self.settings.attempts)]
-
-    def _attempt(self, pooled: Pooled, attempt: int) -> Judged:
-        asker = Asker(self.door, STAGE, self.settings.model, f"{pooled.query_key} {pooled.doc_key}")
+    def answer(self, attempt: Attempt, asker: Asker | None) -> SubjectRows:
+        """Judges one paper once."""
+        pooled = attempt.pooled
         if not any(pooled.paper):
-            return Judged(self._row(pooled, attempt, "empty", note="neither title nor abstract"), asker, None)
-        asked = self.judge.request(self.texts[pooled.query_key], pooled.paper, self.settings.model, attempt)
+            return self._rows(attempt, "empty", note="neither title nor abstract")
+        asked = self.judge.request(self.texts[pooled.query_key], pooled.paper, self.settings.model, attempt.number)
         try:
-            reply = asker.converse(
-                asked.messages, asked.answer, prompt=asked.prompt, parameters=asked.parameters, attempt=attempt
+            reply = require_asker(asker, "judge").converse(
+                asked.messages, asked.answer, prompt=asked.prompt, parameters=asked.parameters, attempt=attempt.number
             )
         except OverBudget as error:
-            return Judged(self._row(pooled, attempt, "over_budget", note=str(error)), asker, None)
-        verdict = None if reply.answer is None else self.judge.read(reply.answer)
-        row = self._row(pooled, attempt, _OUTCOMES[reply.outcome], verdict, reply.reason or None)
-        return Judged(row, asker, reply.source, reply.repaired)
+            return self._rows(attempt, "over_budget", note=str(error))
+        verdict = NO_VERDICT if reply.answer is None else self.judge.read(reply.answer)
+        answered = self._rows(attempt, _OUTCOMES[reply.outcome], verdict, reply.reason or None)
+        counted = "judgments asked" if reply.source == "provider" else "judgments remembered"
+        return answered._replace(notes={**NO_NOTES, counted: 1, "judgments repaired": int(reply.repaired)})
 
-    def _row(
-        self, pooled: Pooled, attempt: int, outcome: str, verdict: Verdict | None = None, note: str | None = None
-    ) -> Row:
-        score, confidence, reason = verdict or (None, None, None)
-        return {
-            "query_key": pooled.query_key,
-            "doc_key": pooled.doc_key,
-            "judge": self.settings.tag,
-            "model": self.settings.model.model,
-            "attempt": attempt,
-            "outcome": outcome,
-            "score": score,
-            "confidence": confidence,
-            "reason": reason,
-            "note": note,
-            "title_only": not pooled.paper.abstract,
-            "title": pooled.paper.title,
-            "abstract": pooled.paper.abstract or None,
-        }
-
-
-def _judge_shard(shard: Shard, bench: _Bench, papers: Sequence[Pooled], access: LlmAccess | None) -> None:
-    judged = [one for several in in_threads(bench.judge_paper, papers, access) for one in several]
-    _write(shard, "part", JUDGMENTS, [one.row for one in judged])
-    write_calls(shard.file(f"calls-{shard.name}.parquet"), [one.asker for one in judged])
-    counts = shard.counts
-    outcomes = Counter(one.row["outcome"] for one in judged)
-    counts.read, counts.kept, counts.failed = len(judged), outcomes.pop("scored", 0), outcomes.pop("failed", 0)
-    counts.dropped.update(outcomes)
-    counts.notes.update(_sources(judged))
-
-
-def _sources(judged: Sequence[Judged]) -> Iterator[tuple[str, float]]:
-    sources = Counter(one.source for one in judged)
-    yield "judgments asked", sources["provider"]
-    yield "judgments remembered", sources["cache"] + sources["replay"]
-    yield "judgments repaired", sum(one.repaired for one in judged)
-
-
-def _write(shard: Shard, prefix: str, table: AnyTable, rows: list[Row]) -> None:
-    name = "00000" if prefix == "pool" else shard.name
-    write_table(shard.file(f"{prefix}-{name}.parquet"), table, pa.Table.from_pylist(rows, table.arrow))
+    def _rows(
+        self,
+        attempt: Attempt,
+        outcome: str,
+        verdict: Verdict | tuple[None, None, None] = NO_VERDICT,
+        note: str | None = None,
+    ) -> SubjectRows:
+        pooled = attempt.pooled
+        score, confidence, reason = verdict
+        row = JudgmentRow(
+            query_key=pooled.query_key,
+            doc_key=pooled.doc_key,
+            judge=self.settings.tag,
+            model=self.settings.model.model,
+            attempt=attempt.number,
+            outcome=outcome,
+            score=score,
+            confidence=confidence,
+            reason=reason,
+            note=note,
+            title_only=not pooled.paper.abstract,
+            title=pooled.paper.title,
+            abstract=pooled.paper.abstract or None,
+        )
+        return SubjectRows([row], outcome, NO_NOTES)

@@ -1,44 +1,42 @@
 """The `search_results` stage: an engine answers every query of the test sets."""
 
-import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
-import pyarrow as pa
-
-from schemas.errors import ArenaError, MissingDependency, StageFailed, TransientError, UsageError
+from schemas.errors import MissingDependency, StageFailed, TransientError, UsageError
 from schemas.identifiers import Outcome
 from schemas.search import EngineSettings, Found, SearchQuery, document_key
 from schemas.settings import RetrieverName
-from schemas.table import AnyTable
-from schemas.tables.search_results import SEARCH_OUTCOMES, SEARCH_RESULTS, WEB_REPLIES, WebReplyRow
-from tasks.ranking.answers import NOTE_LENGTH
+from schemas.tables.search_results import (
+    SEARCH_OUTCOMES,
+    SEARCH_RESULTS,
+    WEB_REPLIES,
+    SearchOutcomeRow,
+    SearchResultRow,
+    WebReplyRow,
+)
+from tasks.llm.asker import Asker
+from tasks.llm.subjects import Answerer, SubjectRows, Subjects, answer_subjects, attempt
 from tasks.retrieval.backend import open_backend
 from tasks.search.engine import Engine, EngineKit, RecordedEngine, RegisteredEngine, Shelf, WebAccess, find_engine
 from tasks.search.queries import read_queries
 from tasks.search.web_engine import WebClient
 from tasks.store.dataset import Dataset
-from tasks.store.parquet import write_table
-from tasks.store.shard import Shard, in_shards
 from tasks.store.stage import Stage, require_version, stage
 from tasks.store.workspace import Workspace
 
-log = logging.getLogger(__name__)
-
 SHARD_QUERIES = 25
-"""Queries of a shard: what a killed search asks again at most."""
 
 NO_ACCESS = WebAccess()
-
-Row = dict[str, Any]
 
 
 class Answer(NamedTuple):
     """What an engine returned for a query, and how it ended."""
 
-    query: SearchQuery
     found: list[Found]
     outcome: Outcome
     note: str | None = None
@@ -71,32 +69,47 @@ def _search(work: Workspace[EngineSettings], access: WebAccess) -> None:
     registered = find_engine(settings.engine)
     require_version(f"stage search_results: engine {registered.name}", registered.version, settings.engine_version)
     queries = read_queries(work.dataset("queries"), settings.limit_queries)
-    shards = in_shards(queries, SHARD_QUERIES)
-    if work.finished() >= set(shards):
-        return
-    desk = _Desk(work, access, registered)
-    try:
-        engine = registered.open(desk.kit(tuple(query.query_key for query in queries)))
-        for shard in work.pending(list(shards)):
-            with shard:
-                answers = [ask_engine(engine, query, settings.depth) for query in shards[shard.name]]
-                _require_some(answers, settings.tag)
-                _write(shard, answers, settings.tag)
-                desk.write_replies(shard)
-    finally:
-        desk.close()
+    session = _Session(work, access, registered)
+    subjects = Subjects(
+        items=queries,
+        shard_size=SHARD_QUERIES,
+        name=lambda query: query.query_key,
+        tables={"part": SEARCH_RESULTS, "outcomes": SEARCH_OUTCOMES}
+        | ({"replies": WEB_REPLIES} if registered.live else {}),
+        open=partial(session.open, queries),
+        finish_shard=session.finish_shard,
+    )
+    answer_subjects(work, subjects)
 
 
-class _Desk:
-    """What an engine is opened with: the edition's indexes, recorded results, clients that remember."""
+class _Session:
+    """One engine of a run of the stage, with what it is opened with: indexes, recorded results, web clients."""
 
     def __init__(self, work: Workspace[EngineSettings], access: WebAccess, registered: RegisteredEngine) -> None:
         self._work = work
         self._access = access
-        self._live = registered.live
+        self._registered = registered
         self._clients: list[WebClient] = []
 
-    def kit(self, query_keys: tuple[str, ...]) -> EngineKit:
+    @contextmanager
+    def open(self, queries: Sequence[SearchQuery]) -> Generator[Answerer[SearchQuery]]:
+        """Opens the engine, and closes its web clients at the end."""
+        try:
+            engine = self._registered.open(self._kit(tuple(query.query_key for query in queries)))
+            yield partial(_answer, engine, self._work.settings)
+        finally:
+            for client in self._clients:
+                client.close()
+
+    def finish_shard(self, answers: Sequence[SubjectRows]) -> list[WebReplyRow]:
+        """The replies that came since the last shard; refuses a shard in which every query failed."""
+        _require_some(answers, self._work.settings.tag)
+        replies = {reply.key: reply for client in self._clients for reply in client.replies}
+        for client in self._clients:
+            client.replies.clear()
+        return list(replies.values())
+
+    def _kit(self, query_keys: tuple[str, ...]) -> EngineKit:
         recorded = self._work.inputs.get("recorded")
         files = () if recorded is None else self._work.release("recorded").files
         return EngineKit(
@@ -119,18 +132,6 @@ class _Desk:
         self._clients.append(client)
         return client
 
-    def write_replies(self, shard: Shard) -> None:
-        """Writes the replies that came since the last shard."""
-        if self._live:
-            rows = {reply.key: reply._asdict() for client in self._clients for reply in client.replies}
-            _write_rows(shard, "replies", WEB_REPLIES, list(rows.values()))
-            for client in self._clients:
-                client.replies.clear()
-
-    def close(self) -> None:
-        for client in self._clients:
-            client.close()
-
 
 def _known_replies(work: Workspace[EngineSettings]) -> dict[str, WebReplyRow]:
     """Replies that earlier datasets of the same engine and snapshot hold, by key."""
@@ -143,6 +144,26 @@ def _known_replies(work: Workspace[EngineSettings]) -> dict[str, WebReplyRow]:
     return known
 
 
+def _answer(
+    engine: Engine | RecordedEngine, settings: EngineSettings, query: SearchQuery, _: Asker | None
+) -> SubjectRows:
+    found, outcome, note = ask_engine(engine, query, settings.depth)
+    results = [
+        SearchResultRow(
+            query_key=query.query_key,
+            engine=settings.tag,
+            rank=rank,
+            doc_key=document_key(result),
+            title=result.title,
+            abstract=result.abstract or None,
+            url=result.url or None,
+            score=result.score,
+        )
+        for rank, result in enumerate(found, 1)
+    ]
+    return SubjectRows([*results, SearchOutcomeRow(query.query_key, settings.tag, outcome, len(found), note)], outcome)
+
+
 def ask_engine(engine: Engine | RecordedEngine, query: SearchQuery, n: int) -> Answer:
     """Asks an engine one query; whatever goes wrong in it is an outcome of this query alone.
 
@@ -150,20 +171,16 @@ def ask_engine(engine: Engine | RecordedEngine, query: SearchQuery, n: int) -> A
         MissingDependency: The engine cannot run on this machine.
         UsageError: It was set up wrongly.
     """
-    try:
+
+    def ask() -> list[Found]:
         if isinstance(engine, RecordedEngine):
             found = engine.look_up(query.query_key, n)
         else:
             found = engine.search(query.text, n)
-        found = [_clean(result) for result in found[:n]]
-    except (MissingDependency, UsageError):
-        raise
-    except Exception as error:
-        expected = isinstance(error, ArenaError)
-        log.warning("query %s: the engine failed: %s", query.query_key, error, exc_info=not expected)
-        note = f"{type(error).__name__}: {error}"[:NOTE_LENGTH]
-        return Answer(query, [], "failed", note)
-    return Answer(query, found, "scored" if found else "empty")
+        return [_clean(result) for result in found[:n]]
+
+    found = attempt(f"query {query.query_key}", ask, reraise=(MissingDependency, UsageError))
+    return Answer(found, "scored" if found else "empty") if isinstance(found, list) else Answer([], *found)
 
 
 def _clean(found: Found) -> Found:
@@ -173,54 +190,13 @@ def _clean(found: Found) -> Found:
     return Found(*texts, score=found.score if finite else None)
 
 
-def _require_some(answers: Sequence[Answer], tag: str) -> None:
-    """A shard of failures alone says that the engine does not work, not how good it is."""
+def _require_some(answers: Sequence[SubjectRows], tag: str) -> None:
+    """Refuses a shard of failures: it says that the engine does not work, not how good it is."""
     if len(answers) < 2 or any(answer.outcome != "failed" for answer in answers):
         return
-    notes = [answer.note or "" for answer in answers]
+    notes = [row.note or "" for answer in answers for row in answer.rows if isinstance(row, SearchOutcomeRow)]
     kind = TransientError if all(note.startswith(TransientError.__name__) for note in notes) else StageFailed
     raise kind(
         f"stage search_results: engine {tag} answered none of {len(answers)} queries; last: {notes[-1]}; "
         "run it again when that is mended: what was answered is kept"
     )
-
-
-def _write(shard: Shard, answers: Sequence[Answer], tag: str) -> None:
-    results: list[Row] = []
-    outcomes: list[Row] = []
-    for query, found, outcome, note in answers:
-        results += [
-            {
-                "query_key": query.query_key,
-                "engine": tag,
-                "rank": rank,
-                "doc_key": document_key(result),
-                "title": result.title,
-                "abstract": result.abstract or None,
-                "url": result.url or None,
-                "score": result.score,
-            }
-            for rank, result in enumerate(found, 1)
-        ]
-        outcomes.append(
-            {
-                "query_key": query.query_key,
-                "engine": tag,
-                "outcome": outcome,
-                "returned": len(found),
-                "note": note,
-            }
-        )
-        counts = shard.counts
-        counts.read += 1
-        counts.kept += outcome == "scored"
-        counts.failed += outcome == "failed"
-        if outcome == "empty":
-            counts.dropped["empty"] = counts.dropped.get("empty", 0) + 1
-    _write_rows(shard, "part", SEARCH_RESULTS, results)
-    _write_rows(shard, "outcomes", SEARCH_OUTCOMES, outcomes)
-
-
-def _write_rows(shard: Shard, prefix: str, table: AnyTable, rows: list[Row]) -> None:
-    path = shard.file(f"{prefix}-{shard.name}.parquet")
-    write_table(path, table, pa.Table.from_pylist(rows, table.arrow))

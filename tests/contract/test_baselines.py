@@ -125,7 +125,7 @@ def test_nothing_forbidden_reaches_a_baseline_or_leaves_it(name: str, retriever:
     assert desk.searches and not desk.handed & FORBIDDEN
     assert {hit.corpus_id for hit in answer.hits} <= desk.handed
     assert bool(asker.calls) == bool(all_baselines()[name].asks)
-    assert {call["outcome"] for call in asker.calls} <= {"ok"}
+    assert {call.outcome for call in asker.calls} <= {"ok"}
 
 
 def test_no_forbidden_text_reaches_a_model_and_hostile_text_only_between_marks(ask: Asking) -> None:
