@@ -1,4 +1,4 @@
-"""Writes the generated pages of the reference: commands, settings, tables and plug-ins, from the code itself.
+"""Writes the generated pages of the reference: commands, settings, tables, plug-ins, public interface.
 
 The build calls `write_pages` before Sphinx reads the sources. The pages are not committed.
 """
@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 from pydantic.fields import FieldInfo
 
+import arena
 import flows
 import schemas
 import tasks
@@ -27,12 +28,18 @@ BOUNDS = (("ge", ">="), ("gt", ">"), ("le", "<="), ("lt", "<"), ("pattern", "mat
 
 
 def write_pages(folder: Path) -> None:
-    """Writes `cli.md`, `settings.md`, `tables.md` and `plugins.md`, each only when its text has changed.
+    """Writes `cli.md`, `settings.md`, `tables.md`, `plugins.md` and `api.md`, each only when its text has changed.
 
     Args:
         folder: The sources' folder `reference`.
     """
-    pages = {"cli": cli_page, "settings": settings_page, "tables": tables_page, "plugins": plugins_page}
+    pages = {
+        "cli": cli_page,
+        "settings": settings_page,
+        "tables": tables_page,
+        "plugins": plugins_page,
+        "api": api_page,
+    }
     for name, make in pages.items():
         path, text = folder / f"{name}.md", make().replace(str(Path.home()), "~")
         if not path.is_file() or path.read_text() != text:
@@ -86,6 +93,25 @@ def plugins_page() -> str:
         lines += ["", f"## {registry.kind.capitalize()}", "", f"Folder `{registry.package}`. {group}", ""]
         lines += ["| name | what it is |", "| --- | --- |"]
         lines += [f"| `{name}` | {_cell(_describe(plugin))} |" for name, plugin in registry.all().items()]
+    return "\n".join(lines) + "\n"
+
+
+def api_page() -> str:
+    """What `arena` says of itself, then every name that it exports, for Sphinx to fill in from the docstrings."""
+    lines = ["# The public interface", "", inspect.getdoc(arena) or ""]
+    exported = {name: getattr(arena, name) for name in arena.__all__ if not name.startswith("_")}
+    functions = [name for name, found in exported.items() if inspect.isroutine(found)]
+    classes = [name for name, found in exported.items() if inspect.isclass(found)]
+    others = [name for name in exported if name not in {*functions, *classes}]
+    for title, directive, names in (
+        ("Functions and decorators", "autofunction", functions),
+        ("Classes", "autoclass", classes),
+        ("Other types", "autodata", others),
+    ):
+        lines += ["", f"## {title}", "", "```{eval-rst}"]
+        for name in names:
+            lines += [f".. {directive}:: arena.{name}"] + ["   :members:"] * (directive == "autoclass") + [""]
+        lines += ["```"]
     return "\n".join(lines) + "\n"
 
 

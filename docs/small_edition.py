@@ -11,7 +11,7 @@ EDITION = "2026-01-06"
 
 
 def make_small_edition(folder: Path) -> Path:
-    """Writes a release of 120 invented papers, builds its edition and runs two baselines on it.
+    """Writes a release of 400 invented papers, builds its edition and runs two baselines on it.
 
     Args:
         folder: Where the release and the store go.
@@ -20,7 +20,7 @@ def make_small_edition(folder: Path) -> Path:
         The store's folder, for `ARENA_ROOT`.
     """
     store, releases = folder / "store", folder / "releases"
-    write_release(releases, SyntheticSettings(release=EDITION, papers=120, files=1))
+    write_release(releases, SyntheticSettings(release=EDITION, papers=400, files=1))
     machine = ["--root", str(store), "--releases", str(releases), "--workers", "1"]
     commands = (
         ["build", "--release", EDITION, "--buckets", "1"],
@@ -28,6 +28,6 @@ def make_small_edition(folder: Path) -> Path:
         ["run", "discovery", "--baselines", "title", "feedback", "--retrievers", "bm25"],
     )
     for command in commands:
-        with contextlib.redirect_stdout(io.StringIO()):
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             app([*command, *machine], exit_on_error=False, print_error=False)
     return store
