@@ -91,7 +91,7 @@ class ReleaseProfile(_Record):
 class Finding(_Record):
     """Something that is not as expected; `refuses` says whether it keeps the release out."""
 
-    refuses: bool
+    refuses: bool = True
     dataset: str
     check: Literal["datasets", "files", "rows", "bytes", "fields", "types", "fill", "duplicates", "unreadable"]
     seen: str

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import NamedTuple, NoReturn
 
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
+from tenacity import RetryCallState, Retrying, before_sleep_log, retry_if_exception_type, stop_after_attempt
 
 from schemas.errors import TransientError
 from schemas.llm import RetrySettings
@@ -104,10 +104,6 @@ def persist(rules: RetryRules, remedy: str, sleep: Callable[[float], object] = t
         asked_s = error.after_s if isinstance(error, Busy) else None
         return 0.0 if asked_s == 0 else wait_s(rules, state.attempt_number, asked_s)
 
-    def report(state: RetryCallState) -> None:
-        number = state.attempt_number + 1
-        log.info("%s; try %d of %d in %.1f s", _error_of(state), number, rules.tries, state.upcoming_sleep)
-
     def give_up(state: RetryCallState) -> NoReturn:
         raise TransientError(f"{_error_of(state)} (tries: {rules.tries}); {remedy}") from _error_of(state)
 
@@ -119,7 +115,7 @@ def persist(rules: RetryRules, remedy: str, sleep: Callable[[float], object] = t
         retry=retry_if_exception_type(TransientError),
         stop=stop_after_attempt(rules.tries),
         wait=wait,
-        before_sleep=report,
+        before_sleep=before_sleep_log(log, logging.INFO),
         retry_error_callback=give_up,
     )
 

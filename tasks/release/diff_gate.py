@@ -43,9 +43,7 @@ def check_diffs(
                 findings += checked.deletes(rows[name])
                 findings += checked.updates(known[0].datasets.get(cast(UpstreamDataset, name)) if known else None)
     except ReleaseError as error:
-        findings.append(
-            Finding(refuses=True, dataset="", check="files", seen=str(error), expected="whole diffs", remedy=REFETCH)
-        )
+        findings.append(Finding(dataset="", check="files", seen=str(error), expected="whole diffs", remedy=REFETCH))
     compared = (ReleaseId(start),)
     return keep_verdict(releases, Verdict(release=ReleaseId(end), compared_with=compared, findings=tuple(findings)))
 
@@ -79,7 +77,6 @@ def _judge_records(
         least, most = rows * settings.least_ratio, rows * settings.most_ratio
         if not least <= (now := after.get(name, 0)) <= most:
             yield Finding(
-                refuses=True,
                 dataset=name,
                 check="rows",
                 seen=f"{now:,} after the diffs",
@@ -102,7 +99,6 @@ class _DatasetDiff:
         most = rows * (1 - self._settings.least_ratio)
         if self._deletes.rows > max(most, self._settings.few):
             yield Finding(
-                refuses=True,
                 dataset=self._name,
                 check="rows",
                 seen=f"{self._deletes.rows:,} deletes",

@@ -244,9 +244,9 @@ def _whole_size(reply: Incoming) -> int | None:
     """Returns the size of the whole file as a reply of any kind says it."""
     if reply.status == 200:
         length = reply.headers.get("content-length", "")
-        return int(length) if length.isdecimal() else None
-    found = re.fullmatch(r"bytes (?:\d+-\d+|\*)/(\d+)", reply.headers.get("content-range", ""))
-    return int(found[1]) if found else None
+    else:
+        length = reply.headers.get("content-range", "").rpartition("/")[2]
+    return int(length) if length.isdecimal() else None
 
 
 def _first_byte(reply: Incoming) -> int:

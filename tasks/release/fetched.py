@@ -28,8 +28,16 @@ def read_record(form: type[RecordT], path: Path, remedy: str) -> RecordT | None:
 
 
 def write_record(path: Path, record: BaseModel) -> None:
-    """Writes a record as a JSON file, whole or not at all."""
-    write_whole(path, record.model_dump_json(indent=1).encode())
+    """Writes a record as a JSON file, whole or not at all.
+
+    Raises:
+        ReleaseError: The file cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, record.model_dump_json(indent=1).encode())
+    except OSError as error:
+        raise ReleaseError(f"{path}: cannot be written ({error.strerror}); make the folder writable") from error
 
 
 def read_manifest(place: Path) -> FetchManifest | None:

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from pydantic import BaseModel
 
 from schemas.errors import ReleaseError, UsageError
 from schemas.gate import DatasetProfile, Finding, GateSettings, ReleaseProfile, Verdict
 from schemas.identifiers import ReleaseId
-from tasks.release.fetched import RecordT, read_record, write_record
+from tasks.release.fetched import read_record, write_record
 from tasks.release.mirror import REQUIRED, list_releases
 from tasks.release.profile import name_source, profile_release
 
@@ -32,6 +31,7 @@ NEEDED = {
 """Fields that the first release of a mirror must have, when there is no earlier one to compare with."""
 
 REFETCH = "move the release away and fetch it again; if it stays so, wait for the next"
+REMEDY = "remove it and check the release again"
 LOOK = "look at some records; accept with --accept REASON if Semantic Scholar meant it"
 
 
@@ -54,14 +54,9 @@ def check_release(releases: Path, release: str, settings: GateSettings) -> Verdi
     try:
         findings = tuple(judge(_profiled(releases, release, settings), earlier, settings))
     except ReleaseError as error:
-        unread = Finding(
-            refuses=True, dataset="", check="files", seen=str(error), expected="whole files", remedy=REFETCH
-        )
-        findings = (unread,)
-    return keep_verdict(
-        releases,
-        Verdict(release=ReleaseId(release), compared_with=tuple(one.release for one in earlier), findings=findings),
-    )
+        findings = (Finding(dataset="", check="files", seen=str(error), expected="whole files", remedy=REFETCH),)
+    compared = tuple(one.release for one in earlier)
+    return keep_verdict(releases, Verdict(release=ReleaseId(release), compared_with=compared, findings=findings))
 
 
 def keep_verdict(releases: Path, verdict: Verdict) -> Verdict:
@@ -78,7 +73,7 @@ def keep_verdict(releases: Path, verdict: Verdict) -> Verdict:
         return verdict
     if before and before.findings == verdict.findings:
         verdict = verdict.model_copy(update={"reason": before.reason})
-    _write(path, verdict)
+    write_record(path, verdict)
     return verdict
 
 
@@ -94,7 +89,7 @@ def accept_release(releases: Path, release: str, reason: str) -> Verdict:
     if not reason.strip():
         raise UsageError("the reason is empty; say why the release is accepted with --accept REASON")
     verdict = verdict.model_copy(update={"reason": reason.strip()})
-    _write(_verdict_path(releases, release), verdict)
+    write_record(_verdict_path(releases, release), verdict)
     return verdict
 
 
@@ -104,7 +99,7 @@ def find_verdict(releases: Path, release: str) -> Verdict | None:
     Raises:
         ReleaseError: Its verdict cannot be read.
     """
-    return _read(Verdict, _verdict_path(releases, release))
+    return read_record(Verdict, _verdict_path(releases, release), REMEDY)
 
 
 def find_standing(releases: Path, release: str) -> Standing:
@@ -251,32 +246,18 @@ def earlier_profiles(releases: Path, release: str) -> list[ReleaseProfile]:
     """Returns the profiles of the accepted releases before this one, oldest first."""
     names = sorted(path.stem for path in (releases / PROFILES).glob("*.json"))
     wanted = [name for name in names if name < release and find_standing(releases, name) == "accepted"]
-    found = [_read(ReleaseProfile, releases / PROFILES / f"{name}.json") for name in wanted]
+    found = [read_record(ReleaseProfile, releases / PROFILES / f"{name}.json", REMEDY) for name in wanted]
     return [profile for profile in found if profile]
 
 
 def _profiled(releases: Path, release: str, settings: GateSettings) -> ReleaseProfile:
     path = releases / PROFILES / f"{release}.json"
-    profile = _read(ReleaseProfile, path)
+    profile = read_record(ReleaseProfile, path, REMEDY)
     if profile is None or profile.source != name_source(releases, release, settings):
         profile = profile_release(releases, release, settings)
-        _write(path, profile)
+        write_record(path, profile)
     return profile
 
 
 def _verdict_path(releases: Path, release: str) -> Path:
     return releases / QUARANTINE / f"{release}.json"
-
-
-def _read(form: type[RecordT], path: Path) -> RecordT | None:
-    return read_record(form, path, "remove it and check the release again")
-
-
-def _write(path: Path, record: BaseModel) -> None:
-    try:
-        path.parent.mkdir(exist_ok=True)
-        write_record(path, record)
-    except OSError as error:
-        raise ReleaseError(
-            f"{path}: cannot be written ({error.strerror}); the gate keeps its records there, make it writable"
-        ) from error

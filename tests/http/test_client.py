@@ -3,7 +3,6 @@
 import gzip
 import time
 from collections.abc import Iterator
-from email.utils import formatdate
 
 import pytest
 
@@ -35,7 +34,7 @@ def client() -> Iterator[Client]:
     ("after", "least", "most"),
     [
         ("7", 7, 7.1),
-        (formatdate(time.time() + 3000, usegmt=True), 60, 60.1),
+        ("Fri, 01 Jan 2100 00:00:00 GMT", 60, 60.1),
         ("86400", 60, 60.1),
         ("0", 0, 0),
         ("soon", 0, 0.1),
