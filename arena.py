@@ -283,6 +283,4 @@ def _registered(kind: str) -> dict[str, Any]:
 
 def _describe(thing: Any) -> str:
     """Returns the sentence that a thing was registered with, else the first line of its docstring."""
-    function = getattr(thing, "func", None) or getattr(thing, "function", thing)
-    described = getattr(thing, "description", None) or function.__doc__ or ""
-    return described.partition("\n")[0]
+    return getattr(thing, "description", None) or (thing.__doc__ or "").partition("\n")[0]

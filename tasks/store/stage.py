@@ -27,6 +27,11 @@ class Stage(Generic[P]):
     after: str | None = None
     inputs: Mapping[str, str] = field(default_factory=dict[str, str])
 
+    @property
+    def description(self) -> str:
+        """The first line of the function's docstring."""
+        return (self.function.__doc__ or "").partition("\n")[0]
+
     def __call__(self, workspace: Workspace[P]) -> None:
         """Runs the stage's function in a workspace."""
         self.function(workspace)

@@ -7,7 +7,7 @@ FILES = {
 from arena import Judged, measure
 
 
-@measure("success_5", k=5)
+@measure("success_5", label="Success@5", k=5)
 def success(judged: Judged, k: int):
     """Whether one of the first `k` documents is relevant: 1 or 0."""
     return (judged.retrieved[:, :k] > 0).any(axis=1).astype(float)

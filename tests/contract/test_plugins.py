@@ -170,6 +170,8 @@ def test_a_baseline_and_a_measure_are_in_scores_output_and_report(plugged: Plugg
     assert plugged.ended["report"].code == 0, plugged.ended["report"].err
     page = (plugged.folder / "report" / "report.html").read_text()
     assert tag in page
+    assert "Success@5" in page
+    assert "Success@5" in ended.out.replace("\n", "")
 
 
 def test_a_builder_makes_trees(plugged: Plugged) -> None:
@@ -201,6 +203,16 @@ def test_a_stage_is_added_to_an_edition_and_followed_by_status(plugged: Plugged)
     assert (slots["title_lengths"]["state"], slots["title_lengths"]["runs"]) == ("built", "no")
     lengths = plugged.edition.dataset("title_lengths").path("lengths.txt").read_text().split()
     assert len(lengths) == plugged.edition.table("topics").collect().height
+
+
+def test_the_reference_lists_them(plugged: Plugged) -> None:
+    code = "import reference_pages; print(reference_pages.plugins_page())"
+    paths = os.pathsep.join([plugged.environment["PYTHONPATH"], str(REPOSITORY / "docs")])
+    environment = plugged.environment | {"PYTHONPATH": paths}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for name in ("success_5", "first_words", "flat", "echo", "thumbs", "yes", "everything", "titles"):
+        assert f"| `{name}` |" in done.stdout
 
 
 def test_the_command_line_itself_sees_an_installed_package(plugged: Plugged) -> None:

@@ -52,6 +52,11 @@ class Measure:
     tables: tuple[RankingTask, ...]
     order: int
 
+    @property
+    def description(self) -> str:
+        """The first line of the function's docstring."""
+        return (self.function.__doc__ or "").partition("\n")[0]
+
     def __call__(self, judged: Judged) -> NDArray[np.float64]:
         """Returns one value a topic, `(n_topics,)`."""
         return self.function(judged, **self.parameters)
