@@ -1,4 +1,4 @@
-"""What a report is made of: tables and figures as data, from which HTML, Markdown, CSV and JSON all derive."""
+"""The parts of a report as data: HTML, Markdown, CSV and JSON all derive from them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,10 +28,10 @@ class TableBlock:
     """A table.
 
     Attributes:
-        name: File name of its CSV, unique in a report.
+        name: File name of its CSV, without extension; unique in a report.
         caption: One sentence above it.
-        columns: Header texts.
-        rows: As many cells as columns each.
+        columns: Header texts, one a column.
+        rows: Cells, as many as there are columns.
         note: Small print below it.
         best: Columns in which the highest estimate is set bold.
     """
@@ -46,7 +46,7 @@ class TableBlock:
 
 @dataclass(frozen=True)
 class FigureBlock:
-    """A figure: SVG markup of our own making, and a sentence that says what it shows; `wide`: it takes a whole row."""
+    """A figure: SVG that this project drew, and a sentence that says what it shows; a `wide` one takes a whole row."""
 
     name: str
     caption: str
@@ -56,7 +56,7 @@ class FigureBlock:
 
 @dataclass(frozen=True)
 class Section:
-    """One part of a report: a heading, a lead sentence, blocks in order; `open` False folds it away."""
+    """One part of a report: a heading, a lead sentence and blocks in order; folded unless `open`."""
 
     title: str
     lead: str
@@ -68,8 +68,12 @@ class Section:
 class Report:
     """A whole report.
 
-    `warnings` stand on top (an offline encoder, a stand-in model, a limit on topics); `links` are further pages beside
-    it, by name.
+    Attributes:
+        title: Its headline.
+        subtitle: One sentence below it.
+        sections: Its parts, in order.
+        warnings: What makes the figures unfit for comparison, shown on top: a stand-in model, a limit on topics.
+        links: Addresses of further pages beside it, by name.
     """
 
     title: str
@@ -77,3 +81,8 @@ class Report:
     sections: tuple[Section, ...]
     warnings: tuple[str, ...] = field(default=())
     links: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def counted(number: int, noun: str) -> str:
+    """Returns a number with its noun: `1 judge`, `1,200 judges`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

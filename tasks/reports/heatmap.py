@@ -1,4 +1,4 @@
-"""A table of numbers as coloured cells, drawn as SVG."""
+"""A heat map, drawn as SVG."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
@@ -15,13 +15,13 @@ LIGHT, DARK = (240, 246, 252), (11, 92, 173)
 def draw_heat_map(
     rows: Sequence[str], columns: Sequence[str], values: Mapping[tuple[str, str], float], headings: frozenset[str]
 ) -> str:
-    """SVG with a row a label and a column a name; a cell without a number stays white.
+    """Draws a row for each label and a column for each name; a cell without a number stays white.
 
     Args:
         rows: Labels, from the top.
         columns: Names, from the left.
-        values: Numbers by row and column; the colours span from the lowest to the highest.
-        headings: Of the rows those that are headings of the ones below, without cells.
+        values: Numbers by row and column; colours range from the lowest to the highest.
+        headings: Rows that are headings of those below them, without cells.
 
     Returns:
         A complete SVG document; all text in it is escaped.
@@ -59,5 +59,10 @@ def _cells(top: int, values: Sequence[float | None], ends: tuple[float, float], 
 
 
 def _text(x: int, y: int, text: str, style: str = "") -> str:
-    shown = text if len(text) <= MOST_LETTERS else text[: MOST_LETTERS - 1] + "…"
-    return f'<text x="{x}" y="{y}" {style}>{escape(shown)}</text>'
+    return f'<text x="{x}" y="{y}" {style}>{svg_text(text, MOST_LETTERS)}</text>'
+
+
+def svg_text(text: str, most: int) -> str:
+    """Returns text that is safe inside SVG: escaped, unprintable letters replaced, and cut to `most` letters."""
+    shown = text if len(text) <= most else text[: most - 1] + "…"
+    return escape("".join(letter if letter.isprintable() else "\ufffd" for letter in shown))

@@ -1,4 +1,4 @@
-"""The `paperqa_report` stage: the page on questions over papers, and a page a run with every question."""
+"""The `paperqa_report` stage: the page on questions over papers, and a page with every question for each run."""
 
 import json
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from schemas.llm import STAND_IN
-from tasks.reports.blocks import Report
+from tasks.reports.blocks import Report, counted
 from tasks.reports.render import page_templates
 from tasks.reports.report import ReportSettings, write_page
 from tasks.reports.sections import lineage, paperqa
@@ -17,7 +17,7 @@ from tasks.store.stage import stage
 from tasks.store.workspace import Workspace
 
 SHOWN_CHARACTERS = 1500
-"""Of an observation or an answer on the page of a run."""
+"""Characters of an observation or an answer that the page of a run shows."""
 
 _templates = page_templates("tasks.reports")
 
@@ -40,10 +40,11 @@ def paperqa_report(work: Workspace[ReportSettings]) -> None:
 
 
 def compose(source: ReportSource, settings: ReportSettings) -> Report:
-    """The main page's content."""
+    """Returns the main page's content."""
     questions = source.datasets["questions"].manifest.counts.kept
     tags = scored_tags(source)
-    subtitle = f"Edition {settings.edition}: {questions:,} questions, {len(tags)} runs. Every question's trajectory:"
+    counts = f"{counted(questions, 'question')}, {counted(len(tags), 'run')}"
+    subtitle = f"Edition {settings.edition}: {counts}. All questions of a run:"
     content = (*paperqa.sections(source), *lineage.sections(source))
     pages = {tag: f"questions/{tag}.html" for tag in tags}
     return Report(settings.title, subtitle, content, tuple(_warnings(source)), pages)
@@ -54,25 +55,25 @@ def _warnings(source: ReportSource) -> Iterator[str]:
     judges = [source.datasets[SCORES + tag].manifest.parameters["judge"] for tag in runs]
     if any(p["model"]["provider"] == STAND_IN for p in runs.values()):
         yield (
-            "Answers of runs that end in +stand-in were made by the stand-in, a program that counts shared words. They "
-            "show that all parts work together; they say nothing about systems."
+            "In runs whose names end in +stand-in, a program that counts shared words answered in place of a language "
+            "model. Their figures show that the pipeline works; they say nothing about the systems."
         )
     if any(judge and judge["provider"] == STAND_IN for judge in judges):
-        yield "The judge is the stand-in: scores of free-text answers say nothing."
+        yield "The judge is the stand-in: scores of free-text answers mean nothing."
     if None in judges:
-        yield "A run has no judge: its free-text answers are unscored and count 0."
+        yield "A run was scored without a judge: its free-text answers are unscored and count 0."
     for dataset in source.of_stage("paperqa_store"):
         made = dataset.table(columns=["extraction"])["extraction"].to_pylist()
         if count := made.count("synthetic"):
             yield f"The contents of {count:,} of {len(made):,} papers were made up from their abstracts."
         if count := made.count(None):
-            yield f"{count:,} of {len(made):,} papers have no processed data: only their abstracts can be found."
+            yield f"{count:,} of {len(made):,} papers have no processed data: systems can find only their abstracts."
     if any(p["limit_questions"] for p in runs.values()):
-        yield "Some runs are limited to the first questions: figures are for development only."
+        yield "Some runs answer only the first questions: use these figures for development only."
 
 
 def question_page(source: ReportSource, tag: str) -> str:
-    """HTML with every question of a run folded away: answer, score, why, evaluator, trajectory; all text escaped."""
+    """Returns HTML with each question of a run: answer, score, reason, evaluator, trajectory; all text is escaped."""
     questions = {row["uuid"]: row for row in source.datasets["questions"].table().to_pylist()}
     hidden = {row["uuid"]: row for row in source.datasets["questions"].table("annotations").to_pylist()}
     scores = {row["uuid"]: row for row in source.datasets[SCORES + tag].table().to_pylist()}

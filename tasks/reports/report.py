@@ -1,4 +1,4 @@
-"""The `report` stage: everything an edition has to show, as one page and as files."""
+"""The `report` stage: the results of an edition as one page and as files."""
 
 import importlib
 import pkgutil
@@ -10,7 +10,7 @@ from schemas.llm import STAND_IN
 from schemas.settings import EncoderSettings, Settings
 from tasks.exports.edition import RUN, Edition
 from tasks.exports.exporter import find_exporter
-from tasks.reports.blocks import FigureBlock, Report, Section
+from tasks.reports.blocks import FigureBlock, Report, Section, counted
 from tasks.reports.render import to_csv, to_html, to_json, to_markdown
 from tasks.reports.source import ReportSource
 from tasks.store.dataset import Dataset
@@ -23,7 +23,7 @@ ORDER = ("retrieval", "organization", "corpus", "lineage")
 
 
 class ReportSettings(Settings):
-    """What the page is called and which edition it speaks of."""
+    """The page's title and the edition that it shows."""
 
     title: str = Field(description="Headline.")
     release: str = Field(description="Semantic Scholar's release.")
@@ -47,11 +47,11 @@ def report(work: Workspace[ReportSettings]) -> None:
 
 
 def compose(source: ReportSource, settings: ReportSettings) -> Report:
-    """The report's content: every section that has something to say."""
+    """Returns the report's content: every section that has something to show."""
     subtitle = (
         f"Edition {settings.edition}, made from Semantic Scholar's release {settings.release}: "
         f"{len(source.topics):,} topics, {sum(topic.relevant for topic in source.topics):,} relevant documents, "
-        f"{len(source.tags)} runs."
+        f"{counted(len(source.tags), 'run')}."
     )
     return Report(settings.title, subtitle, tuple(_sections(source)), tuple(_warnings(source)))
 
@@ -66,25 +66,25 @@ def _sections(source: ReportSource) -> Iterator[Section]:
 def _warnings(source: ReportSource) -> Iterator[str]:
     usual = EncoderSettings().model
     for model in sorted({d.manifest.parameters["encoder"]["model"] for d in source.of_stage("embeddings")} - {usual}):
-        yield f"Dense and hybrid runs use the encoder {model}, not {usual}: they are not comparable with the paper's."
+        yield f"Dense and hybrid runs use the encoder {model} instead of {usual}: do not compare them with the paper's."
     for dataset in source.of_stage("documents"):
         if limit := dataset.manifest.parameters["limit"]:
-            yield f"The corpus was limited to about {limit:,} documents: figures are for development only."
+            yield f"The corpus was limited to about {limit:,} documents: use these figures for development only."
     if any(_asked(dataset) == STAND_IN for dataset in source.datasets.values()):
         yield (
-            f"Where a name says {STAND_IN}, a program answered by rule in place of a language model: such figures show "
-            "that everything works, and nothing about language models."
+            f"Where a name says {STAND_IN}, a program answered by rule in place of a language model. Such figures show "
+            "that the pipeline works; they say nothing about language models."
         )
     stages = ("surveys", "extracted_mindmaps")
     if played := [name for name in stages if any(_asked(d) == STAND_IN for d in source.of_stage(name))]:
-        yield f"The {STAND_IN} chose or read for {' and '.join(played)}: this edition is a rehearsal."
+        yield f"The {STAND_IN} answered for {' and '.join(played)}: this edition is a rehearsal."
     limits = {p for tag in source.tags if (p := source.datasets[f"run:{tag}"].manifest.parameters["limit_topics"])}
     for limit in sorted(limits):
-        yield f"Some runs are limited to the first {limit} topics: figures are for development only."
+        yield f"Some runs are limited to the first {limit} topics: use these figures for development only."
 
 
 def _asked(dataset: Dataset) -> str | None:
-    """The endpoint that a dataset's stage asked."""
+    """Returns the provider of the model that a dataset's stage asked; None if it asked none."""
     model = dataset.manifest.parameters.get("model")
     return model["provider"] if isinstance(model, dict) else None
 

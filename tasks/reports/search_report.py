@@ -1,15 +1,14 @@
-"""The `search_report` stage: the page on judged search engines, and its files."""
+"""The `search_report` stage: the page on judged search engines and its files."""
 
 from collections.abc import Iterator
 
 from schemas.llm import STAND_IN
 from schemas.settings import EncoderSettings
 from tasks.exports.search_trec import write_search_trec
-from tasks.reports.blocks import Report
+from tasks.reports.blocks import Report, counted
 from tasks.reports.report import ReportSettings, write_page
 from tasks.reports.sections import lineage, search
 from tasks.reports.source import ReportSource
-from tasks.search.judge_agreement import JUDGMENTS
 from tasks.store.dataset import Dataset
 from tasks.store.stage import stage
 from tasks.store.workspace import Workspace
@@ -35,40 +34,36 @@ def search_report(work: Workspace[ReportSettings]) -> None:
 
 
 def compose(source: ReportSource, settings: ReportSettings) -> Report:
-    """The page's content."""
+    """Returns the page's content."""
     queries = source.datasets["queries"].table(columns=["test_set"])["test_set"]
     judged = sum(dataset.manifest.counts.read for dataset in _judgments(source).values())
     subtitle = (
         f"Edition {settings.edition}: {len(queries):,} queries in {len(queries.unique())} test sets, "
-        f"{judged:,} judgments by {len(_judgments(source))} judges."
+        f"{counted(judged, 'judgment')} by {counted(len(_judgments(source)), 'judge')}."
     )
     content = (*search.sections(source), *lineage.sections(source))
     return Report(settings.title, subtitle, content, tuple(_warnings(source)))
 
 
 def _judgments(source: ReportSource) -> dict[str, Dataset]:
-    return {
-        name.removeprefix(JUDGMENTS): dataset
-        for name, dataset in sorted(source.datasets.items())
-        if name.startswith(JUDGMENTS)
-    }
+    return source.under("judgments")
 
 
 def _warnings(source: ReportSource) -> Iterator[str]:
     for tag, dataset in _judgments(source).items():
         if dataset.manifest.parameters["model"]["provider"] == STAND_IN:
             yield (
-                f"{tag}: the judge is the stand-in, a program that counts shared words. These scores show that all "
-                "parts work together; they say nothing about engines."
+                f"{tag}: the judge is the stand-in, a program that counts shared words. Its scores show that the "
+                "pipeline works; they say nothing about the engines."
             )
         if lacking := dataset.manifest.counts.dropped.get("over_budget"):
             yield (
-                f"{tag}: {lacking:,} papers were not judged because of the cap; raise it and judge again with "
-                "--force judge: what was judged is not paid for twice."
+                f"{tag}: {counted(lacking, 'paper')} not judged, because the budget was used up. Raise the cap and "
+                "judge again with --force judge; judgments that exist are not paid for twice."
             )
     usual = EncoderSettings().model
     for model in sorted({d.manifest.parameters["encoder"]["model"] for d in source.of_stage("embeddings")} - {usual}):
-        yield f"Dense and hybrid engines use the encoder {model}, not {usual}."
+        yield f"Dense and hybrid engines use the encoder {model} instead of {usual}."
     limits = {d.manifest.parameters["limit_queries"] for d in source.of_stage("search_results")} - {None}
     for limit in sorted(limits):
-        yield f"Only the first {limit} queries of each test set were asked: figures are for development only."
+        yield f"Only the first {limit} queries of each test set were asked: use these figures for development only."

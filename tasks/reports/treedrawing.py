@@ -1,10 +1,10 @@
-"""Trees as SVG: one alone, or two side by side with the headings that met marked and joined."""
+"""Trees drawn as SVG: one alone, or two side by side with matching headings marked and joined by lines."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from html import escape
 from typing import NamedTuple
 
 from schemas.mindmap import VIRTUAL_ROOT, Tree, walk
+from tasks.reports.heatmap import svg_text
 
 ROW = 20
 INDENT = 18
@@ -12,10 +12,10 @@ COLUMN = 430
 GAP = 110
 TOP = 34
 LETTERS = 52
-"""Letters of a heading that are shown, less what its indentation takes."""
+"""Letters of a heading that fit in a column; indentation takes two per level."""
 
 MOST_ROWS = 90
-"""Nodes of a tree that are drawn; of larger trees the first ones, in order."""
+"""Nodes of a tree that are drawn: the first ones of a larger tree, in order."""
 
 
 class _Row(NamedTuple):
@@ -26,13 +26,13 @@ class _Row(NamedTuple):
     parent: int | None
 
 
-def draw_trees(gold: Tree, built: Tree, met: Mapping[str, str]) -> str:
-    """SVG of a gold tree (left) and a built one (right).
+def draw_trees(gold: Tree, built: Tree, matches: Mapping[str, str]) -> str:
+    """Draws a gold tree (left) and a built one (right).
 
     Args:
         gold: Canonical.
         built: Canonical.
-        met: For headings of the gold tree, the heading of the built tree that they met.
+        matches: The matching heading of the built tree, by heading of the gold tree.
 
     Returns:
         A complete SVG document; all text in it is escaped.
@@ -40,15 +40,15 @@ def draw_trees(gold: Tree, built: Tree, met: Mapping[str, str]) -> str:
     left, right = _rows(gold), _rows(built)
     shown = min(MOST_ROWS, max(len(left), len(right)))
     parts = [
-        *_joins(left, right, met),
-        *_column(_heading("Gold", left, set(met)), left, 10, set(met)),
-        *_column(_heading("Built", right, set(met.values())), right, COLUMN + GAP, set(met.values())),
+        *_joins(left, right, matches),
+        *_column(_heading("Gold", left, set(matches)), left, 10, set(matches)),
+        *_column(_heading("Built", right, set(matches.values())), right, COLUMN + GAP, set(matches.values())),
     ]
     return _document(2 * COLUMN + GAP, shown, parts)
 
 
 def draw_tree(tree: Tree) -> str:
-    """SVG of one canonical tree: a complete document; all text in it is escaped."""
+    """Draws one canonical tree; returns a complete SVG document in which all text is escaped."""
     rows = _rows(tree)
     levels = max(row.level for row in rows) + 1
     return _document(COLUMN + 10, min(MOST_ROWS, len(rows)), _column(f"{len(rows)} nodes, {levels} levels", rows, 10))
@@ -63,12 +63,12 @@ def _document(width: int, rows: int, parts: Iterable[str]) -> str:
     return "\n".join([head, f'<rect width="{width}" height="{height}" fill="#fff"/>', *parts, "</svg>"])
 
 
-def _heading(title: str, rows: Sequence[_Row], met: set[str]) -> str:
-    return f"{title}: {len(rows)} nodes, {sum(row.label in met for row in rows)} matched"
+def _heading(title: str, rows: Sequence[_Row], matches: set[str]) -> str:
+    return f"{title}: {len(rows)} nodes, {sum(row.label in matches for row in rows)} matched"
 
 
 def _rows(tree: Tree) -> list[_Row]:
-    """The nodes in order, without the virtual root."""
+    """Returns the nodes in order, without the virtual root."""
     nodes = list(walk(tree))
     first = int(nodes[0][0] == VIRTUAL_ROOT)
     rows: list[_Row] = []
@@ -81,33 +81,28 @@ def _rows(tree: Tree) -> list[_Row]:
     return rows
 
 
-def _column(heading: str, rows: Sequence[_Row], x: int, met: Collection[str] = ()) -> Iterator[str]:
+def _column(heading: str, rows: Sequence[_Row], x: int, matches: Collection[str] = ()) -> Iterator[str]:
     yield f'<text x="{x}" y="20" font-weight="600">{heading}</text>'
     for place, row in enumerate(rows[:MOST_ROWS]):
         left, middle = x + min(row.level, 12) * INDENT, TOP + place * ROW + ROW // 2
         if row.parent is not None:
             above = TOP + row.parent * ROW + ROW - 2
             yield f'<path d="M{left - INDENT + 4} {above}V{middle}H{left - 2}" fill="none" stroke="#b6bec8"/>'
-        if row.label in met:
+        if row.label in matches:
             yield f'<rect x="{left}" y="{middle - 8}" width="{x + COLUMN - left - 20}" height="16" fill="#d7ebff"/>'
-        mark = "● " if row.label in met else ""
-        yield f'<text x="{left + 3}" y="{middle + 4}" fill="#1b1f24">{mark}{escape(_cut(row))}</text>'
+        mark = "● " if row.label in matches else ""
+        label = svg_text(row.label, LETTERS - 2 * min(row.level, 12))
+        yield f'<text x="{left + 3}" y="{middle + 4}" fill="#1b1f24">{mark}{label}</text>'
     if len(rows) > MOST_ROWS:
         bottom = TOP + MOST_ROWS * ROW + 14
         yield f'<text x="{x}" y="{bottom}" fill="#57606a">and {len(rows) - MOST_ROWS} more nodes</text>'
 
 
-def _cut(row: _Row) -> str:
-    room = LETTERS - 2 * min(row.level, 12)
-    text = "".join(letter if letter.isprintable() else "\ufffd" for letter in row.label[:room])
-    return text if len(row.label) <= room else text[:-1] + "…"
-
-
-def _joins(left: Sequence[_Row], right: Sequence[_Row], met: Mapping[str, str]) -> Iterator[str]:
-    """A line from each gold heading to the first node of the heading that it met."""
+def _joins(left: Sequence[_Row], right: Sequence[_Row], matches: Mapping[str, str]) -> Iterator[str]:
+    """Yields a line from each gold heading to the first node with the matching heading."""
     where = {row.label: place for place, row in reversed(list(enumerate(right)))}
     for place, row in enumerate(left[:MOST_ROWS]):
-        other = where.get(met.get(row.label, ""), MOST_ROWS)
+        other = where.get(matches.get(row.label, ""), MOST_ROWS)
         if other < MOST_ROWS:
             ends = [TOP + number * ROW + ROW // 2 for number in (place, other)]
             yield f'<path d="M{COLUMN - 10} {ends[0]}L{COLUMN + GAP - 4} {ends[1]}" stroke="#0b5cad" opacity=".5"/>'

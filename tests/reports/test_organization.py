@@ -99,7 +99,7 @@ def test_without_scored_trees_there_is_no_section() -> None:
 @given(st.lists(hostile, min_size=1, max_size=5), st.lists(hostile, min_size=1, max_size=5))
 def test_any_labels_make_well_formed_svg(golden: list[str], labels: list[str]) -> None:
     trees = [load_tree([Tree(label=label or "x", children=[]) for label in [*side, "x"]]) for side in (golden, labels)]
-    document = ElementTree.fromstring(draw_trees(*trees, met={golden[0]: labels[0]}))
+    document = ElementTree.fromstring(draw_trees(*trees, matches={golden[0]: labels[0]}))
     assert {element.tag.removeprefix(SVG) for element in document.iter()} <= {"svg", "rect", "text", "path"}
 
 

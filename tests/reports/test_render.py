@@ -3,44 +3,58 @@
 import csv
 import io
 import json
+import re
 from html.parser import HTMLParser
 
-from tasks.reports.blocks import Change, Estimate, FigureBlock, Report, Section, TableBlock
+import pytest
+
+from tasks.reports.blocks import Cell, Change, Estimate, FigureBlock, Report, Section, TableBlock
 from tasks.reports.render import to_csv, to_html, to_json, to_markdown
 
 HOSTILE = '<script>alert(1)</script> | a, "b"\n& c'
 TABLE = TableBlock(
     "scores",
-    "Scores",
-    ("Run", "Recall", "Against best", "Topics"),
+    f"Scores {HOSTILE}",
+    ("Run", "Recall", "Against best", "Topics", "Seconds"),
     (
-        (HOSTILE, Estimate(0.25, 0.2, 0.3), Change(-0.01, 0.5), 1234),
-        ("b", Estimate(0.5, 0.4, 0.6), None, 1234),
-        ("c", Estimate(None), None, 0),
+        (HOSTILE, Estimate(0.25, 0.2, 0.3), Change(-0.01, 0.5), 1234, 12.5),
+        ("b", Estimate(0.5, 0.4, 0.6), None, 1234, 0.0),
+        ("c", Estimate(None), None, 0, None),
+        ("d", Estimate(0.125), Change(0.02, 0.001), 5, -0.25),
     ),
+    f"Note {HOSTILE}",
     best=frozenset({"Recall"}),
 )
+FIGURE = FigureBlock("plot", f"A plot {HOSTILE}", "<svg xmlns='http://www.w3.org/2000/svg'/>")
 REPORT = Report(
     f"Title {HOSTILE}",
-    "Subtitle",
-    (Section("Part", "Lead", (TABLE, FigureBlock("plot", "A plot", "<svg xmlns='http://www.w3.org/2000/svg'/>"))),),
+    f"Subtitle {HOSTILE}",
+    (
+        Section(f"Part {HOSTILE}", f"Lead {HOSTILE}", (TABLE, FIGURE)),
+        Section("Folded", "Lead", (TableBlock("empty", "Nothing", ("A",), ()),), open=False),
+    ),
     (f"Careful {HOSTILE}",),
+    {f"run {HOSTILE}": "questions/run.html"},
 )
 
 
 class Page(HTMLParser):
-    """Collects tags, outside references and cells."""
+    """Collects tags, references, cells and all text."""
 
     def __init__(self) -> None:
         super().__init__()
         self.tags: list[str] = []
-        self.outside: list[str] = []
+        self.references: list[str] = []
         self.cells: list[str] = []
+        self.text = ""
+        self.open_sections: list[bool] = []
         self._in_cell = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
-        self.outside += [v for k, v in attrs if k in ("src", "href") and v and not v.startswith(("data:", "#"))]
+        self.references += [v for k, v in attrs if k in ("src", "href") and v and not v.startswith(("data:", "#"))]
+        if tag == "details":
+            self.open_sections.append("open" in dict(attrs))
         if tag == "td":
             self._in_cell = True
             self.cells.append("")
@@ -49,37 +63,101 @@ class Page(HTMLParser):
         self._in_cell = self._in_cell and tag != "td"
 
     def handle_data(self, data: str) -> None:
+        self.text += data
         if self._in_cell:
             self.cells[-1] += data
 
 
-def test_the_page_is_self_contained_and_escaped() -> None:
+@pytest.fixture
+def page() -> Page:
     page = Page()
     page.feed(to_html(REPORT))
+    return page
+
+
+def test_the_page_is_self_contained(page: Page) -> None:
+    assert page.references == ["questions/run.html"], "only the pages beside it"
+    assert not re.search(r"url\(|@import|<link|//[a-z]", to_html(REPORT).replace("//www.w3.org/2000/svg", ""))
+    assert page.tags.count("img") == 1
+
+
+def test_foreign_text_is_escaped_wherever_it_stands(page: Page) -> None:
     assert "script" not in page.tags
-    assert page.outside == []
+    for place in ("Title", "Subtitle", "Part", "Lead", "Careful", "Scores", "Note", "A plot", "run"):
+        assert f"{place} {HOSTILE}" in page.text, place
     assert page.cells[0] == HOSTILE
+
+
+def test_the_best_estimate_of_a_column_is_bold_and_no_other(page: Page) -> None:
     assert page.cells[1] == ".2500 .2000-.3000"
-    assert page.cells[4:8] == ["b", ".5000 .4000-.6000", "-", "1,234"]
-    assert page.tags.count("b") == 1  # the best estimate of the column, and no other
-    assert "img" in page.tags
+    assert page.cells[5:10] == ["b", ".5000 .4000-.6000", "-", "1,234", ".0000"]
+    assert page.tags.count("b") == 1 and "<b>.5000</b>" in to_html(REPORT)
+
+
+def test_a_section_may_be_folded(page: Page) -> None:
+    assert page.open_sections == [True, False]
+
+
+def shown(value: Cell, low_sign: str) -> str:
+    """A cell as a person reads it."""
+    match value:
+        case Estimate(mean, None):
+            return number(mean)
+        case Estimate(mean, low, high):
+            return low_sign.format(number(mean), f"{number(low)}-{number(high)}")
+        case Change(difference, p_value):
+            return f"{difference:+.4f} (p {p_value:.3f})"
+        case float() | None:
+            return number(value)
+        case int():
+            return f"{value:,}"
+        case str():
+            return value
+
+
+def number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return re.sub(r"^(-?)0\.", r"\1.", f"{value:.4f}") if abs(value) < 1 else f"{value:.4g}"
+
+
+def test_all_forms_agree_cell_by_cell(page: Page) -> None:
+    cells = [value for row in TABLE.rows for value in row]
+    assert page.cells == [shown(value, "{} {}") for value in cells]
+
+    lines = [line for line in to_markdown(REPORT).splitlines() if line.startswith("| ")][2:-2]
+    texts = [text for line in lines for text in re.split(r"(?<!\\) \| ", line[2:-2])]
+    plain = [shown(value, "{} ({})").replace("|", "\\|").replace("\n", " ").replace("<", "&lt;") for value in cells]
+    assert texts == plain
+
+    rows = json.loads(to_json(REPORT))["tables"]["scores"]["rows"]
+    assert [v for row in rows for v in row] == [list(v) if isinstance(v, tuple) else v for v in cells]
+
+    read = list(csv.DictReader(io.StringIO(to_csv(TABLE))))
+    for line, row in zip(read, TABLE.rows, strict=True):
+        run, recall, change, topics, seconds = row
+        assert isinstance(recall, Estimate)
+        spread = [run, *recall, *(change if isinstance(change, Change) else (None, None)), topics, seconds]
+        assert list(line.values()) == ["" if value is None else str(value) for value in spread]
+    assert list(read[0]) == [
+        "Run", "Recall", "Recall low", "Recall high", "Against best", "Against best p", "Topics", "Seconds",
+    ]  # fmt: skip
 
 
 def test_markdown_keeps_its_columns() -> None:
     text = to_markdown(REPORT)
     rows = [line for line in text.splitlines() if line.startswith("| ")]
-    assert len(rows) == len(TABLE.rows) + 2
-    assert all(line.replace("\\|", "").count("|") == 5 for line in rows)
+    assert all(re.sub(r"\\\|", "", line).count("|") == 6 for line in rows[: len(TABLE.rows) + 1])
     assert "<script>" not in "\n".join(rows)
 
 
-def test_csv_spreads_estimates_and_changes() -> None:
-    rows = list(csv.reader(io.StringIO(to_csv(TABLE))))
-    assert rows[0] == ["Run", "Recall", "Recall low", "Recall high", "Against best", "Against best p", "Topics"]
-    assert rows[1] == [HOSTILE, "0.25", "0.2", "0.3", "-0.01", "0.5", "1234"]
-    assert rows[2] == ["b", "0.5", "0.4", "0.6", "", "", "1234"]
+def test_json_has_a_table_by_name() -> None:
+    found = json.loads(to_json(REPORT))
+    assert set(found["tables"]) == {"scores", "empty"} and found["tables"]["empty"]["rows"] == []
+    assert (found["title"], found["warnings"]) == (REPORT.title, list(REPORT.warnings))
 
 
-def test_json_holds_every_table() -> None:
-    tables = json.loads(to_json(REPORT))["tables"]
-    assert tables["scores"]["rows"][0] == [HOSTILE, [0.25, 0.2, 0.3], [-0.01, 0.5], 1234]
+def test_columns_of_sentences_may_break_their_lines() -> None:
+    table = TableBlock("t", "T", ("Run", "Why"), (("a", "word " * 20),))
+    assert '<td class="text">' in to_html(Report("T", "", (Section("S", "", (table,)),)))
+    assert '<td class="text">' not in to_html(REPORT)

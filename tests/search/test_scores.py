@@ -12,6 +12,7 @@ from ir_measures import nDCG
 from schemas.llm import ModelName
 from schemas.search import EngineSettings, JudgeSettings
 from schemas.tables.judgments import JUDGMENTS, SEARCH_POOL
+from schemas.tables.model_calls import MODEL_CALLS, ModelCallRow
 from schemas.tables.search_queries import SEARCH_QUERIES
 from schemas.tables.search_results import SEARCH_OUTCOMES, SEARCH_RESULTS
 from tasks.exports.search_trec import write_search_trec
@@ -71,9 +72,11 @@ def publish_search(store: Store, levels: Levels, lists: Lists) -> tuple[Dataset,
         for key, documents in of_query.items()
         for rank, document in enumerate(documents, 1)
     ]
-    model = ModelName(provider="p", model="m")
-    settings = JudgeSettings(judge="paper_lantern", judge_version=1, model=model, engines=tuple(lists), tag="j")
-    judgments = publish(store, "judge", {"part": (JUDGMENTS, judged), "pool": (SEARCH_POOL, places)}, settings)
+    chosen = {"judge": "paper_lantern", "judge_version": 1, "model": ModelName(provider="p", model="m"), "tag": "j"}
+    settings = JudgeSettings.model_validate({**chosen, "engines": tuple(lists), "attempts": 2})
+    calls = [ModelCallRow(key, 1, "judge@1", ["k"], "ok", None, 100, 10, 0.25)._asdict() for key in levels]
+    tables = {"part": (JUDGMENTS, judged), "pool": (SEARCH_POOL, places), "calls": (MODEL_CALLS, calls)}
+    judgments = publish(store, "judge", tables, settings)
     inputs = {"queries": queries, "judgments": judgments}
     for engine, of_query in lists.items():
         outcomes = [
@@ -82,8 +85,8 @@ def publish_search(store: Store, levels: Levels, lists: Lists) -> tuple[Dataset,
             for key in levels
         ]
         chosen = EngineSettings(engine="file", engine_version=1, tag=engine)
-        tables: dict[str, Any] = {"part": (SEARCH_RESULTS, []), "outcomes": (SEARCH_OUTCOMES, outcomes)}
-        inputs[f"results:{engine}"] = publish(store, "search_results", tables, chosen)
+        results: dict[str, Any] = {"part": (SEARCH_RESULTS, []), "outcomes": (SEARCH_OUTCOMES, outcomes)}
+        inputs[f"results:{engine}"] = publish(store, "search_results", results, chosen)
     built = store.build(Request(search_scores, SearchScoreSettings(resamples=300), inputs))
     return store.open(judgments), store.open(built.ref)
 
