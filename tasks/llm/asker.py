@@ -1,4 +1,4 @@
-"""Asking for one subject: prompts filled, calls remembered; and many subjects at once."""
+"""Asks a model on behalf of one subject and records the calls; opens the connection that stages share."""
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

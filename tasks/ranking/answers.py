@@ -1,4 +1,4 @@
-"""One system on one topic: what it may choose, asking it, and making a valid run of its answer."""
+"""Asks a system for one topic and turns its answer into a valid ranking; settings of a system."""
 
 import math
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ class SystemSettings(Settings):
 
 
 class Answer(NamedTuple):
-    """A system's valid answer on a topic: documents with strictly decreasing scores, how it ended, an outline."""
+    """A system's valid answer for a topic: documents with strictly decreasing scores, outcome, note and outline."""
 
     hits: list[Hit]
     outcome: Outcome
@@ -72,13 +72,13 @@ def answer_topic(system: System, topic: Topic, kit: Kit) -> Answer:
 
 
 def rank_hits(hits: Sequence[Hit], cutoff: int) -> list[Hit]:
-    """The first `cutoff` different documents of a list, with scores that any tool reads back to the same order.
+    """Returns the first `cutoff` different documents of a list, with scores that sort into the same order in any tool.
 
-    Neighbours with equal scores are put in ascending order of corpus_id. Scores are kept when they then decrease
-    strictly as 32-bit floats (all that trec_eval sees of them); otherwise the score is the negated rank.
+    Neighbours with equal scores are sorted by corpus_id. Scores are kept when they then decrease strictly as 32-bit
+    floats, which is all that trec_eval reads; otherwise the score is the negated rank.
 
     Args:
-        hits: Best first; of a document that is there twice, the first place counts.
+        hits: Best first; of a document that occurs twice, the first place counts.
         cutoff: Number of documents, >= 1.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What a system under test is, and the registry of baselines."""
+"""The interface of a system under test, and the registry of baselines."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from tasks.retrieval.desk import ResearchDesk
 
 
 class Kit(NamedTuple):
-    """All that a system may use.
+    """Everything that a system may use for a topic.
 
     Attributes:
-        desk: What it searches through.
+        desk: Searches the corpus.
         cutoff: How many documents to return.
         seed: For systems that draw something.
-        asker: Who asks a language model on the topic's behalf.
+        asker: Asks a language model on behalf of the topic; None for systems that ask none.
     """
 
     desk: ResearchDesk
@@ -32,7 +32,7 @@ class Kit(NamedTuple):
         """The asker of a system that was registered with `asks`.
 
         Raises:
-            UsageError: It was not.
+            UsageError: The system was registered without `asks`.
         """
         return require_asker(self.asker, "system")
 
@@ -43,8 +43,8 @@ class Ranking(NamedTuple):
     Attributes:
         hits: Best first.
         outcome: How it ended.
-        note: Why, where something did not go as it should.
-        fallback: Something stood in for a failed model call.
+        note: What went wrong, if anything.
+        fallback: Whether a fallback replaced a failed model call.
         outline: The survey's outline in Markdown, of systems that write one.
     """
 
@@ -83,7 +83,7 @@ all_baselines = _registry.all
 """Every baseline by name: each file of `tasks/ranking/baselines`, and the entry points of other packages."""
 
 find_baseline = _registry.find
-"""The baseline of that name; where there is none, a UsageError lists those there are."""
+"""Returns the baseline of that name, or raises a UsageError that lists all names."""
 
 
 def baseline(
@@ -95,7 +95,7 @@ def baseline(
         name: Lower-case word, unique.
         description: One sentence: what it does.
         version: Raised whenever its results can change.
-        asks: What it asks a language model for a topic; its kit then has an asker.
+        asks: What it asks a language model for a topic; required for systems that use `kit.model`.
 
     Raises:
         ValueError: Another baseline has the name.

@@ -1,4 +1,4 @@
-"""Which topics a run is made for and scored on."""
+"""Reads the topics that systems answer and are scored on, and their relevance labels."""
 
 import polars as pl
 
@@ -8,12 +8,12 @@ KEPT = "kept"
 
 
 def evaluated_topics(topics: Dataset, limit: int | None = None, mindmaps: Dataset | None = None) -> pl.DataFrame:
-    """Rows of the table `topics` with outcome `kept`, ascending by topic_id.
+    """Returns the rows of table `topics` with outcome `kept`, ascending by topic_id.
 
     Args:
         topics: Dataset of stage `topics`.
-        limit: The first so many; None: all.
-        mindmaps: Of these, just the topics that have a mind-map here; None: all.
+        limit: Number of topics, taken from the beginning; None: all.
+        mindmaps: Keeps only those topics that have a mind-map in this dataset; None: all.
     """
     kept = pl.read_parquet(topics.files()).filter(pl.col("outcome") == KEPT).sort("topic_id")
     kept = kept if limit is None else kept.head(limit)
@@ -24,7 +24,7 @@ def evaluated_topics(topics: Dataset, limit: int | None = None, mindmaps: Datase
 
 
 def read_qrels(topics: Dataset) -> dict[int, dict[int, int]]:
-    """Relevance by corpus_id by topic_id."""
+    """Returns relevance labels as `{topic_id: {corpus_id: relevance}}`."""
     qrels: dict[int, dict[int, int]] = {}
     for topic_id, corpus_id, relevance in pl.read_parquet(topics.files("qrels")).iter_rows():
         qrels.setdefault(topic_id, {})[corpus_id] = relevance

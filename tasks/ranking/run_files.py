@@ -1,4 +1,4 @@
-"""Rankings and relevance judgments in files that people bring: TREC's columns, or JSON."""
+"""Reads rankings and relevance judgments from files of users: TREC's columns, or JSON."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,13 +17,13 @@ _RUN_JSON = TypeAdapter(dict[str, dict[str, float] | list[tuple[str, float]]])
 
 
 def read_qrels(path: Path) -> Qrels:
-    """Labels by document by topic.
+    """Reads labels as `{topic: {document: label}}`.
 
     Args:
         path: Lines `topic 0 document label`, or JSON `{topic: {document: label}}`.
 
     Raises:
-        BadInput: It cannot be read, or a line is not of that form.
+        BadInput: The file cannot be read, or a line has another form.
     """
     text = _read(path)
     if text.lstrip().startswith(b"{"):
@@ -38,14 +38,14 @@ def read_qrels(path: Path) -> Qrels:
 
 
 def read_run(path: Path) -> Run:
-    """Scored documents by topic.
+    """Reads scored documents as `{topic: [(document, score), ...]}`.
 
     Args:
         path: Lines `topic Q0 document rank score tag`, or JSON `{topic: [[document, score], ...]}` or
             `{topic: {document: score}}`.
 
     Raises:
-        BadInput: It cannot be read, or a line is not of that form.
+        BadInput: The file cannot be read, or a line has another form.
     """
     text = _read(path)
     if text.lstrip().startswith(b"{"):

@@ -1,1 +1,1 @@
-"""Ways of asking a language model that several systems share; they see no documents but those they are handed."""
+"""Ways of asking a language model that several systems share. They see only the documents that are passed to them."""

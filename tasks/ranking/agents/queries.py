@@ -1,4 +1,4 @@
-"""Search queries as models write them, and documents as models read them."""
+"""Parses the search queries that models write, and formats documents for models to read."""
 
 import re
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from schemas.errors import BadInput
 from schemas.identifiers import CorpusId
 from schemas.topic import Hit
 from tasks.llm.asker import Asker
-from tasks.ranking.agents.reading import Read, ask_for
+from tasks.ranking.agents.reading import Parsed, ask_and_parse
 from tasks.retrieval.documents import Document
 
 PASSAGE_WORDS = 150
@@ -19,13 +19,13 @@ _MARKERS = re.compile(r"^(?:[-*•\s]+|\d+[.):]?(?=\s))*")
 _QUOTES = "\"'`“”„‘’«»"
 
 
-def zero_shot_query(asker: Asker, title: str) -> Read[str]:
-    """One query for a survey's title.
+def zero_shot_query(asker: Asker, title: str) -> Parsed[str]:
+    """Asks the model for one query for a survey's title.
 
     Source:
         ResearchArena (arXiv 2406.10291), baseline Zero-Shot.
     """
-    return ask_for(asker, "zero_shot", {"title": title}, _one_query)
+    return ask_and_parse(asker, "zero_shot", {"title": title}, _one_query)
 
 
 def _one_query(text: str) -> str:
@@ -35,26 +35,26 @@ def _one_query(text: str) -> str:
 
 
 def title_query(title: str) -> str:
-    """The title as the baseline Title sends it: what is searched where a model gave no query."""
+    """Returns the title as the baseline Title sends it: the query where a model gave none."""
     return title.lower().strip()
 
 
 def clean_query(text: str) -> str:
-    """A model's answer as one query: without code fences, quotation marks around it and a label, lines joined."""
+    """Returns a model's answer as one line, without code fences, surrounding quotation marks and a label."""
     return _bare(_FENCE.sub("", text), _LABEL)
 
 
 def listed_queries(lines: Sequence[str], most: int) -> list[str]:
-    """Queries of a list, a line each: markers and quotation marks removed, no empty ones, each once, in order.
+    """Returns the queries of a list with one query a line: without list markers, quotation marks and duplicates.
 
-    Deviates: a number loses its place only where it stands alone (`3 gulls`, `3. gulls`), so `3D maps` is kept whole.
+    Deviates: A number is a list marker only where it stands alone (`3 gulls`, `3. gulls`), so `3D maps` is kept whole.
     """
     queries = (_bare(line, _MARKERS) for line in lines)
     return list(dict.fromkeys(query for query in queries if query))[:most]
 
 
 def _bare(text: str, begin: re.Pattern[str]) -> str:
-    """One line without what `begin` matches and quotation marks around it, as often as there are any."""
+    """Joins the lines and removes what `begin` matches and surrounding quotation marks until none are left."""
     line = " ".join(text.split())
     while (bare := begin.sub("", line.strip(_QUOTES + " "))) != line:
         line = bare
@@ -62,12 +62,12 @@ def _bare(text: str, begin: re.Pattern[str]) -> str:
 
 
 def passage(document: Document) -> str:
-    """Title and abstract of a document, the first `PASSAGE_WORDS` words."""
+    """Returns the first `PASSAGE_WORDS` words of a document's title and abstract."""
     return first_words(f"{document.title or ''}\n{document.abstract or ''}", PASSAGE_WORDS)
 
 
 def first_words(text: str, number: int) -> str:
-    """The first words of a text, lines kept apart."""
+    """Returns the first `number` words of a text, with its line breaks."""
     kept: list[str] = []
     for line in text.strip().splitlines():
         words = line.split()[:number]
@@ -78,6 +78,6 @@ def first_words(text: str, number: int) -> str:
     return "\n".join(kept)
 
 
-def by_place(ids: Sequence[int], cutoff: int) -> list[Hit]:
-    """Documents in this order, with the negated rank as score."""
+def hits_by_rank(ids: Sequence[int], cutoff: int) -> list[Hit]:
+    """Returns the first `cutoff` documents in the given order, with the negated rank as score."""
     return [Hit(CorpusId(corpus_id), -float(rank)) for rank, corpus_id in enumerate(ids[:cutoff], 1)]

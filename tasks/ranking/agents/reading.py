@@ -1,4 +1,4 @@
-"""Answers in plain text that must have a form: reading them, and asking once more."""
+"""Asks for an answer in plain text that must have a form, parses it, and asks once more where that fails."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -12,28 +12,28 @@ from tasks.llm.structured import MAX_SHOWN
 T = TypeVar("T")
 
 
-class Read(NamedTuple, Generic[T]):
-    """What was read of an answer; None with the problem where there is nothing to read."""
+class Parsed(NamedTuple, Generic[T]):
+    """The parsed answer, or None with the problem when the reply has no usable content."""
 
     found: T | None
     problem: str = ""
 
 
-def ask_for(
+def ask_and_parse(
     asker: Asker,
     prompt: str,
     values: Mapping[str, Any],
     read: Callable[[str], T],
     parameters: Parameters = DETERMINISTIC,
-) -> Read[T]:
-    """Asks, reads the answer, and asks once more where it cannot be read.
+) -> Parsed[T]:
+    """Asks a model and parses its answer; asks once more where the answer cannot be parsed.
 
     Args:
-        asker: Who asks.
+        asker: Asks on behalf of the topic.
         prompt: Id of the prompt file.
-        values: What it is filled with.
-        read: Makes of the answer's text what is wanted; raises BadInput, which the model is then shown.
-        parameters: How the model is asked to write.
+        values: One value for each variable of the prompt.
+        read: Parses the text of the answer; the message of a BadInput that it raises is shown to the model.
+        parameters: Sampling parameters.
 
     Raises:
         OverBudget: The cap leaves too little for the call.
@@ -46,11 +46,11 @@ def ask_for(
     for _ in range(2):
         reply = asker.converse(messages, prompt=loaded.ref, parameters=parameters)
         if reply.outcome != "ok":
-            return Read(None, f"{prompt}: {reply.reason}")
+            return Parsed(None, f"{prompt}: {reply.reason}")
         try:
-            return Read(read(reply.text))
+            return Parsed(read(reply.text))
         except BadInput as error:
             problem = str(error)
             faulty = Message(role="assistant", content=reply.text[:MAX_SHOWN])
             messages = (*messages, faulty, *load_prompt("repair_text").render({"problem": problem}))
-    return Read(None, f"{prompt}: {problem}")
+    return Parsed(None, f"{prompt}: {problem}")

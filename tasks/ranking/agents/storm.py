@@ -1,4 +1,4 @@
-"""STORM's research of a subject: people, their conversations with an expert who searches, and an outline."""
+"""STORM's research of a subject: simulated people question an expert who searches; an outline is written from that."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -13,17 +13,17 @@ from schemas.settings import Settings
 from tasks.llm.asker import Asker
 from tasks.llm.prompt import Trusted
 from tasks.ranking.agents.queries import first_words, listed_queries, passage
-from tasks.ranking.agents.reading import ask_for
+from tasks.ranking.agents.reading import ask_and_parse
 from tasks.retrieval.documents import Document
 
 THANKS = "Thank you, I have no further questions."
-"""What ends a conversation."""
+"""A question that contains this ends the conversation."""
 
 SORRY = "I am sorry, I have found nothing on this."
-"""What the expert says when there is nothing to answer from."""
+"""The expert's answer when no document was found."""
 
 EVERYBODY = "Generalist: the basic facts of the subject, for readers who are new to it."
-"""The person who is always first."""
+"""The persona that always comes first."""
 
 ANSWERS_SHOWN = 4
 HISTORY_WORDS, SNIPPET_WORDS, OUTLINE_WORDS = 2500, 1000, 5000
@@ -32,7 +32,7 @@ ANSWER_TOKENS, OUTLINE_TOKENS = 500, 400
 T = TypeVar("T")
 
 Search = Callable[[str, int], Sequence[Document]]
-"""The best documents for a query, at most as many as asked."""
+"""Returns the best documents for a query, at most the given number."""
 
 _PERSON = re.compile(r"^\s*\d+\.\s+(.*\S)", re.MULTILINE)
 _CITATION = re.compile(r"\s*\[\d+(?:\s*[,;-]\s*\d+)*\]")
@@ -57,13 +57,13 @@ class Turn(NamedTuple):
 
 
 class Research(NamedTuple):
-    """What came of it.
+    """The result of the research.
 
     Attributes:
-        people: Who asked, the generalist first.
-        conversations: One a person: turns in order.
+        people: Personas that asked, the generalist first.
+        conversations: The turns of each person, in order.
         outline: Markdown headings.
-        problems: Model calls that did not succeed, and answers that could not be used, in order.
+        problems: Failed model calls and unusable answers, in order.
     """
 
     people: tuple[str, ...]
@@ -72,10 +72,10 @@ class Research(NamedTuple):
     problems: tuple[str, ...]
 
     def history(self, *, by_turn: bool = False) -> list[int]:
-        """Documents in the order in which they were first found: person, turn, query, rank.
+        """Returns the documents in the order in which they were first found: by person, turn, query and rank.
 
         Args:
-            by_turn: Everybody's first turn before anybody's second.
+            by_turn: Order by turn first: the first turns of all people come before any second turn.
         """
         turns = [(place, turn) for talk in self.conversations for place, turn in enumerate(talk)]
         if by_turn:
@@ -84,20 +84,20 @@ class Research(NamedTuple):
 
 
 def research(title: str, search: Search, asker: Asker, settings: StormSettings) -> Research:
-    """Researches a subject; what a model fails to give is done without and told in `problems`.
+    """Researches a subject. Where a model call fails, research goes on without it and `problems` says so.
 
     Args:
         title: The subject.
-        search: Where documents are found.
-        asker: Who asks the model; temperature 0 and seed 42.
-        settings: How long it is.
+        search: Finds documents.
+        asker: Asks the model, with temperature 0 and seed 42.
+        settings: How long the research is.
 
     Source:
-        STORM (Shao et al., NAACL 2024), with the numbers of its experiments.
+        STORM (Shao et al., NAACL 2024), with the settings of its experiments.
 
     Deviates: People are chosen from the titles of documents found, not from tables of contents of an encyclopedia.
-    Conversations are held one after the other and queries kept in their order, so that the history is the same every
-    time; the original's depends on which thread ends first.
+    Conversations are held one after the other and queries keep their order, so that the history is the same every
+    time; in the original it depends on which thread ends first.
     """
     return _Researcher(title, search, asker, settings).work()
 
@@ -117,9 +117,9 @@ class _Researcher:
         return Research(tuple(people), conversations, outline, tuple(self._problems))
 
     def _ask(self, prompt: str, read: Callable[[str], T], max_tokens: int = ANSWER_TOKENS, **values: Any) -> T | None:
-        """What is read of the model's words; None, with the problem noted, where there is nothing to read."""
+        """The parsed reply, or None with the problem recorded when the reply has no usable content."""
         parameters = Parameters(max_tokens=max_tokens)
-        found, problem = ask_for(self._asker, prompt, {"title": self._title, **values}, read, parameters)
+        found, problem = ask_and_parse(self._asker, prompt, {"title": self._title, **values}, read, parameters)
         if problem:
             self._problems.append(problem)
         return found
@@ -144,12 +144,12 @@ class _Researcher:
             yield turns[-1]
 
     def _consult(self, question: str) -> Turn:
-        """The expert: queries, documents, an answer from their passages alone."""
+        """Lets the expert search for a question, and answer it from the passages found alone."""
         number = self._settings.queries
         queries = (self._ask("storm_queries", _read_queries, question=question, number=number) or [])[:number]
         found = [self._search(query, self._settings.results) for query in queries]
         passages = {document.corpus_id: passage(document) for documents in found for document in documents}
-        snippets = _within([text for text in passages.values() if text], SNIPPET_WORDS)
+        snippets = _limit_words([text for text in passages.values() if text], SNIPPET_WORDS)
         answer = self._ask("storm_answer", str, question=question, snippets=snippets) if snippets else None
         ids = tuple(tuple(int(document.corpus_id) for document in documents) for documents in found)
         return Turn(question, ids, answer or SORRY)
@@ -157,7 +157,7 @@ class _Researcher:
     def _outline(self, turns: Sequence[Turn]) -> str:
         draft = self._ask("storm_outline", _read_outline, OUTLINE_TOKENS)
         if draft and turns:
-            values: dict[str, Any] = {"outline": draft, "exchanges": _told(turns)}
+            values: dict[str, Any] = {"outline": draft, "exchanges": _without_citations(turns)}
             draft = self._ask("storm_outline_improved", _read_outline, OUTLINE_TOKENS, **values) or draft
         return draft or f"# {self._title}"
 
@@ -181,22 +181,24 @@ def _read_outline(text: str) -> str:
 
 
 def _recent(turns: Sequence[Turn]) -> list[dict[str, str]]:
-    """Every question, and the last answers; where these are too long, the newest are kept."""
+    """Returns all questions with the last answers; where the answers are too long, the newest are kept."""
     left = HISTORY_WORDS - sum(len(turn.question.split()) for turn in turns)
     newest = [turn.answer for turn in reversed(turns)][:ANSWERS_SHOWN]
-    answers = _within(newest, max(left, 0))
+    answers = _limit_words(newest, max(left, 0))
     shown = [*answers, *[""] * (len(turns) - len(answers))][::-1]
     return [{"question": turn.question, "answer": answer} for turn, answer in zip(turns, shown, strict=True)]
 
 
-def _told(turns: Sequence[Turn]) -> list[dict[str, str]]:
-    """Questions and answers without citations, for the outline."""
-    texts = _within([text for turn in turns for text in (turn.question, _CITATION.sub("", turn.answer))], OUTLINE_WORDS)
+def _without_citations(turns: Sequence[Turn]) -> list[dict[str, str]]:
+    """Returns questions and answers without citations, for the outline."""
+    texts = _limit_words(
+        [text for turn in turns for text in (turn.question, _CITATION.sub("", turn.answer))], OUTLINE_WORDS
+    )
     return [{"question": q, "answer": a} for q, a in zip(texts[::2], texts[1::2], strict=False)]
 
 
-def _within(texts: Sequence[str], words: int) -> list[str]:
-    """The texts up to a number of words in all; the one that exceeds it is cut, those after it left out."""
+def _limit_words(texts: Sequence[str], words: int) -> list[str]:
+    """Returns the first texts with at most `words` words in all; the text that exceeds the limit is cut."""
     kept: list[str] = []
     for text in texts:
         if words <= 0:

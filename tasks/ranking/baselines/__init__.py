@@ -1,1 +1,1 @@
-"""Systems under test, one file each; each sees a topic and a research desk, nothing else."""
+"""Systems under test, one file each. A system sees its topic and a research desk, nothing else."""

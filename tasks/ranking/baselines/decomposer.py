@@ -7,8 +7,8 @@ from schemas.errors import BadInput
 from schemas.identifiers import CorpusId
 from schemas.llm import Demand, Parameters
 from schemas.topic import Hit, Topic
-from tasks.ranking.agents.queries import by_place, listed_queries, title_query
-from tasks.ranking.agents.reading import ask_for
+from tasks.ranking.agents.queries import hits_by_rank, listed_queries, title_query
+from tasks.ranking.agents.reading import ask_and_parse
 from tasks.ranking.baseline import Kit, Ranking, baseline
 from tasks.retrieval.fusion import maximum_score_fusion, reciprocal_rank_fusion
 
@@ -26,7 +26,7 @@ DEMAND = Demand(calls=1, read=590, written=250)
     "decomposer", "Searches for each query that a language model breaks the title into, and fuses by rank.", asks=DEMAND
 )
 def decomposer(topic: Topic, kit: Kit) -> Ranking:
-    """Returns the model's queries' results by reciprocal rank fusion; the title's where there are no queries.
+    """Searches each query that the model writes and fuses the results by rank; without queries, searches the title.
 
     Source: ResearchArena (arXiv 2406.10291), baseline Decomposer, after Researchy Questions (arXiv 2402.17896).
 
@@ -44,15 +44,15 @@ def decomposer_max(topic: Topic, kit: Kit) -> Ranking:
 
 @baseline("decomposer_title", "As decomposer, with the title among the queries.", asks=DEMAND)
 def decomposer_title(topic: Topic, kit: Kit) -> Ranking:
-    """As `decomposer`, the title's list first."""
+    """As `decomposer`, with the results for the title as the first list."""
     return _decompose(topic, kit, _by_rank, [title_query(topic.title)])
 
 
 def read_queries(text: str) -> list[str]:
-    """The queries of an answer: the block `<Queries>`, to the end where it is not closed, a line each.
+    """Returns the queries in the block `<Queries>` of an answer, one a line; a block that is not closed ends the text.
 
     Raises:
-        BadInput: There are none.
+        BadInput: The answer has no queries.
     """
     block = _QUERIES.match(text)
     queries = listed_queries(block[1].splitlines(), MOST_QUERIES) if block else []
@@ -63,11 +63,11 @@ def read_queries(text: str) -> list[str]:
 
 def _decompose(topic: Topic, kit: Kit, fuse: Fuse, further: Sequence[str] = ()) -> Ranking:
     parameters = Parameters(max_tokens=MAX_TOKENS)
-    queries, problem = ask_for(kit.model, "decomposer", {"title": topic.title}, read_queries, parameters)
+    queries, problem = ask_and_parse(kit.model, "decomposer", {"title": topic.title}, read_queries, parameters)
     if queries is None:
         return Ranking(kit.desk.search(title_query(topic.title), kit.cutoff), note=problem, fallback=True)
     lists = [kit.desk.search(query, kit.cutoff) for query in [*further, *queries]]
-    return Ranking(by_place([corpus_id for corpus_id, _ in fuse(lists)], kit.cutoff))
+    return Ranking(hits_by_rank([corpus_id for corpus_id, _ in fuse(lists)], kit.cutoff))
 
 
 def _by_rank(lists: Sequence[Sequence[Hit]]) -> list[tuple[CorpusId, float]]:

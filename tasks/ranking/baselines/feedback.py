@@ -15,13 +15,13 @@ from tasks.retrieval.fusion import reciprocal_rank_fusion
 from tasks.retrieval.retriever import Vector, WeightedTerms
 
 SEEDS = 10
-"""Papers at the top of the title's fused lists that are taken for relevant."""
+"""Papers at the top of the title's fused lists that count as relevant."""
 
 DEPTH = 500
-"""Length of every list that is fused."""
+"""Length of each list that is fused."""
 
 TERMS = 100
-"""Terms of the seeds that the expanded query holds."""
+"""Number of terms that the expanded query takes from the seeds."""
 
 TITLE_TERMS = 0.2
 """Share of the title's own terms in the weight of the expanded query."""
@@ -43,7 +43,7 @@ SMOOTHING = 0.5
     "feedback", "Searches for the title, expands it by the terms and vectors of the papers found, fuses, smooths."
 )
 def feedback(topic: Topic, kit: Kit) -> Ranking:
-    """Returns what the title and two expanded queries find, fused, and smoothed over like papers.
+    """Fuses the results for the title and two expanded queries, and smooths the scores over similar papers.
 
     1. The title is searched by terms and by embedding; reciprocal rank fusion gives the seeds.
     2. Terms that many seeds share and few documents hold are added to the title; the title's vector is moved to the
@@ -51,8 +51,7 @@ def feedback(topic: Topic, kit: Kit) -> Ranking:
     3. All lists are fused by their scores (each scaled to 0..1), and every candidate takes half of its score from the
        candidates next to it in embedding space: relevant papers lie close to each other.
 
-    An engine that the desk lacks is left out: with bm25 or dense alone everything happens in its space, and without
-    embeddings nothing is smoothed.
+    An engine that the desk does not have is left out; without embeddings, nothing is smoothed.
 
     Source:
         Offer weights (Robertson, On term selection for query expansion, 1990), RM3 interpolation (Abdul-Jaleel et al.,
@@ -86,7 +85,7 @@ def feedback(topic: Topic, kit: Kit) -> Ranking:
 
 
 def _expanded_terms(desk: ResearchDesk, title: str, seeds: Sequence[CorpusId]) -> WeightedTerms:
-    """The title's terms and the `TERMS` best of the seeds' titles and abstracts, weights summing to 1."""
+    """Returns the title's terms and the `TERMS` best terms of the seeds' titles and abstracts; weights sum to 1."""
     texts = [f"{document.title or ''} {document.abstract or ''}" for document in desk.read(seeds)]
     holders = Counter(term for text in texts for term in set(desk.terms(text)))
     offers = {term: number * _rarity(desk, term) for term, number in holders.items() if desk.document_frequency(term)}
@@ -100,7 +99,7 @@ def _expanded_terms(desk: ResearchDesk, title: str, seeds: Sequence[CorpusId]) -
 
 
 def _rarity(desk: ResearchDesk, term: str) -> float:
-    """BM25's inverse document frequency of a term."""
+    """Returns BM25's inverse document frequency of a term."""
     frequency = desk.document_frequency(term)
     return math.log(1 + (desk.n_documents - frequency + 0.5) / (frequency + 0.5))
 
@@ -112,7 +111,7 @@ def _moved_vector(desk: ResearchDesk, title: str, seeds: Sequence[CorpusId]) -> 
 
 
 def _fuse(lists: Sequence[tuple[float, Sequence[Hit]]]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """All documents of weighted lists, ascending, with the weighted sum of their scores; each list scaled to 0..1."""
+    """Returns all documents, ascending, with the weighted sum of their scores, each list scaled to 0..1."""
     ids = np.unique([hit.corpus_id for _, hits in lists for hit in hits]).astype(np.int64)
     scores = np.zeros(len(ids))
     for weight, hits in lists:
@@ -125,7 +124,7 @@ def _fuse(lists: Sequence[tuple[float, Sequence[Hit]]]) -> tuple[NDArray[np.int6
 
 
 def _smooth(scores: NDArray[np.float64], vectors: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Scores `(n,)` mixed with the mean score of each document's neighbours, weighted by cosine similarity.
+    """Returns scores `(n,)` mixed with the mean score of each document's neighbours, weighted by cosine similarity.
 
     Args:
         scores: Of n documents.

@@ -1,4 +1,4 @@
-"""Self-RAG as prompts: a query that a model rewrites from the papers it finds, and judges itself."""
+"""Self-RAG with prompts: a model rewrites its query from the papers that it finds, and rates the query itself."""
 
 from typing import Literal, TypeVar
 
@@ -51,18 +51,19 @@ class _Failed(Exception):
     asks=Demand(calls=14, read=7_100, written=150),
 )
 def self_rag(topic: Topic, kit: Kit) -> Ranking:
-    """Returns what the primary engine finds for the query with the best mark.
+    """Searches the primary engine for the query that the model rates best.
 
-    At most `ROUNDS` times: does the model want papers for the query so far (first: the title)? If so it judges the
-    best `DOCUMENTS` one by one and rewrites the query from the relevant ones, with a mark of 1 to 5; a query replaces
-    one with an equal or lower mark. The loop ends at a `no`, without relevant papers, and when the query stays.
+    The loop starts with the title and runs at most `ROUNDS` times. The model says whether it wants papers for the
+    query; if so, it judges the best `DOCUMENTS` one by one and rewrites the query from the relevant ones, with a rating
+    of 1 to 5. A query replaces one with an equal or lower rating. The loop ends at a `no`, without relevant papers, and
+    when the query does not change.
 
-    A verdict that cannot be read is `no` or `irrelevant`. When a call brings no answer and no query has been written,
-    Zero-Shot's query is searched, and else the title. Both count as fallback.
+    A verdict that cannot be parsed counts as `no` or `irrelevant`. When a call fails before the first query is written,
+    Zero-Shot's query is searched, or the title where that fails too. Both count as fallback.
 
     Source: Self-RAG (Asai et al., ICLR 2024), in ResearchArena (arXiv 2406.10291).
 
-    Deviates: Words in place of reflection tokens, one query in place of a text of several segments.
+    Deviates: The model answers in words, not in reflection tokens, and writes one query, not several segments.
     """
     loop = _Loop(topic.title, kit.desk, kit.model)
     query, problems = loop.run(), loop.problems
@@ -81,7 +82,7 @@ class _Loop:
         self.problems: list[str] = []
 
     def run(self) -> str:
-        """The query that the loop ends with; empty when a call failed before there was one."""
+        """Returns the last query, or an empty text when a call failed before there was one."""
         draft, mark = title_query(self._title), 0
         try:
             for _ in range(ROUNDS):
@@ -97,7 +98,7 @@ class _Loop:
         return draft
 
     def _improve(self, draft: str) -> Rewrite | None:
-        """The query anew; None where the model wants no papers, or none of those found is relevant."""
+        """Returns the rewritten query, or None when the model wants no papers or none of those found is relevant."""
         need = self._read("self_rag_need", self._asker.ask("self_rag_need", self._values(draft=draft), Need))
         if need is None or need.retrieval == "no":
             return None
@@ -120,10 +121,10 @@ class _Loop:
         return {"title": self._title, **values}
 
     def _read(self, prompt: str, reply: Reply[FormT]) -> FormT | None:
-        """The verdict; None for one that cannot be read.
+        """Returns the verdict, or None when it cannot be parsed.
 
         Raises:
-            _Failed: There is no answer that could be read.
+            _Failed: The reply has no text.
         """
         if reply.outcome == "ok":
             return reply.answer

@@ -1,7 +1,7 @@
 """Self-RAG with a Self-RAG model: reflection tokens, read from the probabilities that the endpoint returns.
 
-The endpoint must serve such a model with log-probabilities, go on with an assistant's turn that is begun, and show
-special tokens; vLLM does all three, and is told so by the members of the request named in `SERVING`.
+The endpoint must return log-probabilities, continue an assistant turn that has begun, and show special tokens. vLLM
+does all three when the request has the members in `SERVING` and `CONTINUING`.
 """
 
 import math
@@ -19,7 +19,7 @@ from tasks.ranking.agents.queries import clean_query, passage, title_query, zero
 from tasks.ranking.baseline import Kit, Ranking, baseline
 
 THRESHOLD = 0.2
-"""Papers are looked up when the probability of wanting them, against not wanting them, is above this."""
+"""Papers are searched when the model wants them with a higher probability than this."""
 
 DOCUMENTS, BEAM, DEPTH = 5, 2, 6
 DECISION_TOKENS = 8
@@ -31,13 +31,13 @@ FULLY, PARTLY, UNSUPPORTED = "[Fully supported]", "[Partially supported]", "[No 
 UTILITY = tuple(f"[Utility:{mark}]" for mark in range(1, 6))
 
 SERVING: Mapping[str, Any] = {"skip_special_tokens": False}
-GOING_ON: Mapping[str, Any] = {**SERVING, "add_generation_prompt": False, "continue_final_message": True}
+CONTINUING: Mapping[str, Any] = {**SERVING, "add_generation_prompt": False, "continue_final_message": True}
 
 _TOKEN = re.compile(r"\[(?:[A-Z][A-Za-z /]*|Utility:\d)\]|</?paragraph>|</s>")
 
 
 class Step(NamedTuple):
-    """One token that was written, with the probabilities of what might have stood there."""
+    """One token of the reply, with the probabilities of the alternatives at its position."""
 
     token: str
     probabilities: Mapping[str, float]
@@ -51,7 +51,7 @@ class Draft(NamedTuple):
 
 
 class _Failed(Exception):
-    """A call brought nothing that can be used."""
+    """A call gave no usable reply."""
 
 
 @baseline(
@@ -60,11 +60,12 @@ class _Failed(Exception):
     asks=Demand(calls=8, read=1_800, written=150),
 )
 def self_rag_tokens(topic: Topic, kit: Kit) -> Ranking:
-    """Returns what the primary engine finds for the best of the queries written from single papers.
+    """Searches the primary engine for the best of the queries that are written from single papers.
 
-    The `BEAM` best drafts (first: none, the title is searched) each ask for papers; each of the best `DOCUMENTS` is a
-    branch, whose segment is the query anew. It ends where no draft wants papers or none gets better, at `DEPTH`. When a
-    call fails before there is a draft, Zero-Shot's query is searched, and else the title; both count as fallback.
+    A beam search over queries. It starts with the title. For each of the `BEAM` best drafts the model says whether it
+    wants papers; from each of the best `DOCUMENTS` found it writes a new draft. The search ends when no draft wants
+    papers, when none gets better, and after `DEPTH` rounds. When a call fails before there is a draft, Zero-Shot's
+    query is searched, or the title where that fails too; both count as fallback.
 
     Source: Self-RAG (Asai et al., ICLR 2024): greedy decoding, threshold 0.2, 5 papers, beam 2, depth 6, weights 1, 1
     and 0.5, as in its published commands.
@@ -82,7 +83,7 @@ def self_rag_tokens(topic: Topic, kit: Kit) -> Ranking:
 
 
 def _best(title: str, kit: Kit, problems: list[str]) -> str:
-    """The best draft's query; the title's where the model wants no papers at all."""
+    """Returns the query of the best draft, or the title's when the model wants no papers at all."""
     beam = [Draft("", -math.inf)]
     for _ in range(DEPTH):
         try:
@@ -104,7 +105,7 @@ def _best(title: str, kit: Kit, problems: list[str]) -> str:
 
 
 def _branches(title: str, draft: Draft, kit: Kit) -> list[Draft]:
-    """A new draft for each paper that the old one finds; none where it wants none."""
+    """Returns a new draft for each paper that the old one finds, and none when it wants no papers."""
     if _share(_ask(kit.model, title, draft.query, None)[0].probabilities, RETRIEVE, NO_RETRIEVAL) <= THRESHOLD:
         return []
     found = kit.desk.search(draft.query or title_query(title), DOCUMENTS)
@@ -115,7 +116,7 @@ def _branches(title: str, draft: Draft, kit: Kit) -> list[Draft]:
 
 
 def _ask(asker: Asker, title: str, draft: str, paper: str | None) -> Sequence[Step]:
-    """What the model writes after the instruction, or after a paper that it asked for."""
+    """Returns what the model writes after the instruction, or after a paper that it asked for."""
     prompt = load_prompt("self_rag_tokens")
     messages = prompt.render({"title": title, "draft": draft})
     if paper is not None:
@@ -124,7 +125,7 @@ def _ask(asker: Asker, title: str, draft: str, paper: str | None) -> Sequence[St
     parameters = (
         Parameters(top_p=1, top_logprobs=20, max_tokens=DECISION_TOKENS, extra=dict(SERVING))
         if paper is None
-        else Parameters(top_p=1, top_logprobs=20, extra=dict(GOING_ON))
+        else Parameters(top_p=1, top_logprobs=20, extra=dict(CONTINUING))
     )
     reply = asker.converse(messages, prompt=prompt.ref, parameters=parameters)
     if reply.outcome != "ok":
@@ -136,7 +137,7 @@ def _ask(asker: Asker, title: str, draft: str, paper: str | None) -> Sequence[St
 
 
 def read_steps(raw: bytes) -> list[Step]:
-    """Tokens and probabilities of a completion's body; empty where the endpoint gives none that can be read."""
+    """Returns tokens and probabilities of a completion, or nothing when it holds none that can be parsed."""
     try:
         match orjson.loads(raw):
             case {"choices": [{"logprobs": {"content": [*told]}}, *_]}:
@@ -153,12 +154,12 @@ def _probabilities(step: Mapping[str, Any]) -> dict[str, float]:
 
 
 def query_of(steps: Sequence[Step]) -> str:
-    """The words between reflection tokens."""
+    """Returns the query without reflection tokens."""
     return clean_query(_TOKEN.sub(" ", "".join(step.token for step in steps)))
 
 
 def score_of(steps: Sequence[Step]) -> float:
-    """Weighted sum of relevance, support (half for partial) and usefulness (marks as -1 to 1) of a segment."""
+    """Returns the weighted sum of a segment's relevance, support (half for partial) and usefulness (from -1 to 1)."""
     relevance = _place(steps, (RELEVANT, IRRELEVANT))
     support = _place(steps, (FULLY, PARTLY, UNSUPPORTED))
     utility = _place(steps, UTILITY)
@@ -172,11 +173,11 @@ def score_of(steps: Sequence[Step]) -> float:
 
 
 def _place(steps: Sequence[Step], tokens: Sequence[str]) -> Mapping[str, float]:
-    """Probabilities where the first of these tokens was written; none where it was not."""
+    """Returns the probabilities at the first of these tokens, and nothing when none was written."""
     return next((step.probabilities for step in steps if step.token.strip() in tokens), {})
 
 
 def _share(probabilities: Mapping[str, float], token: str, *others: str) -> float:
-    """Probability of a token among itself and others; 0 where none of them could have stood there."""
+    """Returns the probability of a token relative to itself and the others; 0 when all of them have none."""
     total = sum(probabilities.get(name, 0.0) for name in {token, *others})
     return probabilities.get(token, 0.0) / total if total else 0.0

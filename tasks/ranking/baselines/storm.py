@@ -1,8 +1,8 @@
-"""STORM as an agent that searches: what it found while researching, in the order of finding."""
+"""STORM as a search agent: returns the documents that it found while researching, in that order."""
 
 from schemas.llm import Demand
 from schemas.topic import Topic
-from tasks.ranking.agents.queries import by_place, title_query
+from tasks.ranking.agents.queries import hits_by_rank, title_query
 from tasks.ranking.agents.storm import StormSettings, research
 from tasks.ranking.baseline import Kit, Ranking, baseline
 from tasks.retrieval.documents import Document
@@ -14,7 +14,7 @@ DEMAND = Demand(calls=45, read=38_000, written=6_000)
     "storm", "Lists what simulated conversations of several people with an expert look up, as found.", asks=DEMAND
 )
 def storm(topic: Topic, kit: Kit) -> Ranking:
-    """Returns the documents of all conversations, first found first; what the title finds where there is none.
+    """Returns the documents of all conversations in the order found; without any, the results for the title.
 
     Source: ResearchArena (arXiv 2406.10291), baseline STORM.
     """
@@ -23,7 +23,7 @@ def storm(topic: Topic, kit: Kit) -> Ranking:
 
 @baseline("storm_by_turn", "As storm, but what all people found in their first turn comes first.", asks=DEMAND)
 def storm_by_turn(topic: Topic, kit: Kit) -> Ranking:
-    """As `storm`: the same conversations, read turn by turn."""
+    """Returns the documents of the same conversations as `storm`, ordered by turn."""
     return _rank(topic, kit, by_turn=True)
 
 
@@ -38,4 +38,4 @@ def _rank(topic: Topic, kit: Kit, *, by_turn: bool) -> Ranking:
         problems.append("the conversations found nothing")
         history = [int(hit.corpus_id) for hit in kit.desk.search(title_query(topic.title), kit.cutoff)]
     note = f"{len(problems)} problems; the first: {problems[0]}" if problems else None
-    return Ranking(by_place(history, kit.cutoff), note=note, fallback=bool(problems), outline=found.outline)
+    return Ranking(hits_by_rank(history, kit.cutoff), note=note, fallback=bool(problems), outline=found.outline)

@@ -6,7 +6,7 @@ from tasks.ranking.baseline import Kit, Ranking, baseline
 
 @baseline("title", "Searches once, for the survey's title in lower case.")
 def title(topic: Topic, kit: Kit) -> Ranking:
-    """Returns what the desk's primary engine finds for the title.
+    """Searches the desk's primary engine for the title.
 
     Source: ResearchArena (arXiv 2406.10291), baseline Title.
     """

@@ -1,4 +1,4 @@
-"""Zero-Shot: a model's one query for the survey's title."""
+"""Zero-Shot: a model writes one query for the survey's title."""
 
 from schemas.llm import Demand
 from schemas.topic import Topic
@@ -12,7 +12,7 @@ from tasks.ranking.baseline import Kit, Ranking, baseline
     asks=Demand(calls=1, read=150, written=15),
 )
 def zero_shot(topic: Topic, kit: Kit) -> Ranking:
-    """Returns what the desk's primary engine finds for the model's query; for the title where it gives none.
+    """Searches the desk's primary engine for the model's query, or for the title when the model gives none.
 
     Source: ResearchArena (arXiv 2406.10291), baseline Zero-Shot.
     """
