@@ -202,24 +202,26 @@ _LOADED_FROM = {
 }
 
 _KINDS = {
-    "measure": "tasks.metrics.ranking.measure:all_measures",
-    "baseline": "tasks.ranking.baseline:all_baselines",
-    "builder": "tasks.organization.builder:all_builders",
-    "search engine": "tasks.search.engine:all_engines",
-    "judge": "tasks.search.judge:all_judges",
-    "AirQA system": "tasks.paperqa.baseline:all_paperqa_baselines",
-    "survey selector": "tasks.corpus.survey_selector:all_selectors",
-    "exporter": "tasks.exports.exporter:all_exporters",
-    "stage": "tasks.store.stages:all_stages",
+    "measure": ("arena.metrics", "tasks.metrics.ranking.measure:all_measures"),
+    "baseline": ("arena.baselines", "tasks.ranking.baseline:all_baselines"),
+    "builder": ("arena.builders", "tasks.organization.builder:all_builders"),
+    "search engine": ("arena.engines", "tasks.search.engine:all_engines"),
+    "judge": ("arena.judges", "tasks.search.judge:all_judges"),
+    "AirQA system": ("arena.paperqa_baselines", "tasks.paperqa.baseline:all_paperqa_baselines"),
+    "survey selector": ("arena.selectors", "tasks.corpus.survey_selector:all_selectors"),
+    "exporter": ("arena.exporters", "tasks.exports.exporter:all_exporters"),
+    "stage": ("arena.stages", "tasks.store.stages:all_stages"),
 }
+"""The entry-point group of each kind of plug-in, and the function that returns those that are registered."""
 
 
 class Plugin(NamedTuple):
-    """Something registered: what it is, under which name, and one sentence on what it does."""
+    """Something registered: its kind and name, one sentence on what it does, and the kind's entry-point group."""
 
     kind: str
     name: str
     description: str
+    group: str
 
 
 def plugins(kind: str | None = None) -> list[Plugin]:
@@ -236,8 +238,13 @@ def plugins(kind: str | None = None) -> list[Plugin]:
         from schemas.errors import UsageError
 
         raise UsageError(f"no kind of plug-in is named {kind!r}; there are: {', '.join(_KINDS)}")
-    chosen = [kind] if kind else list(_KINDS)
-    return [Plugin(one, name, _describe(thing)) for one in chosen for name, thing in _registered(one).items()]
+    found: list[Plugin] = []
+    for one in [kind] if kind else _KINDS:
+        group, home = _KINDS[one]
+        module, _, function = home.partition(":")
+        registered = getattr(import_module(module), function)()
+        found += [Plugin(one, name, _describe(thing), group) for name, thing in registered.items()]
+    return found
 
 
 def open_edition(name: str, root: "str | os.PathLike[str] | None" = None) -> "Edition":
@@ -274,11 +281,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
-
-
-def _registered(kind: str) -> dict[str, Any]:
-    module, _, function = _KINDS[kind].partition(":")
-    return getattr(import_module(module), function)()
 
 
 def _describe(thing: Any) -> str:

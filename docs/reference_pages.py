@@ -5,12 +5,12 @@ The build calls `write_pages` before Sphinx reads the sources. The pages are not
 
 import importlib
 import inspect
+import itertools
 import pkgutil
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pyarrow as pa
 from pydantic.fields import FieldInfo
@@ -19,7 +19,6 @@ import arena
 import flows
 import schemas
 import tasks
-from schemas.registry import Registry
 from schemas.settings import Settings
 from schemas.table import AnyTable, all_tables
 
@@ -88,11 +87,10 @@ def plugins_page() -> str:
         "",
         "Each plug-in is one file that a decorator registers. How to add one: [](../contributing.md).",
     ]
-    for registry in sorted(_registries(), key=lambda found: found.kind):
-        group = f"Entry points of other packages: `{registry.group}`." if registry.group else "No entry points."
-        lines += ["", f"## {registry.kind.capitalize()}", "", f"Folder `{registry.package}`. {group}", ""]
+    for (kind, group), found in itertools.groupby(arena.plugins(), key=lambda plugin: (plugin.kind, plugin.group)):
+        lines += ["", f"## {kind[0].upper()}{kind[1:]}", "", f"Entry points of other packages: `{group}`.", ""]
         lines += ["| name | what it is |", "| --- | --- |"]
-        lines += [f"| `{name}` | {_cell(_describe(plugin))} |" for name, plugin in registry.all().items()]
+        lines += [f"| `{plugin.name}` | {_cell(plugin.description)} |" for plugin in found]
     return "\n".join(lines) + "\n"
 
 
@@ -133,13 +131,6 @@ def _settings_classes() -> set[type[Settings]]:
     return found
 
 
-def _registries() -> set[Registry[Any]]:
-    """The registries that people extend: all but those of the tables and of the demo."""
-    members = (member for module in _modules() for _, member in inspect.getmembers(module))
-    found = {member for member in members if isinstance(member, Registry)}
-    return {registry for registry in found if not registry.package.startswith(("schemas.tables", "tasks.demo"))}
-
-
 def _settings_row(field_name: str, field: FieldInfo) -> str:
     annotation = field.annotation
     kind = annotation.__name__ if inspect.isclass(annotation) else str(annotation)
@@ -167,15 +158,6 @@ def _table_row(field: pa.Field) -> str:
     meaning = f"{notes['meaning']} ({notes['unit']})" if "unit" in notes else notes["meaning"]
     cells = [str(field.type), "yes" if field.nullable else "no", meaning, notes.get("source", "")]
     return f"| `{field.name}` | " + " | ".join(map(_cell, cells)) + " |"
-
-
-def _describe(plugin: object) -> str:
-    """The plug-in's own sentence, or the first paragraph of its docstring."""
-    described = getattr(plugin, "description", None) or getattr(plugin, "meaning", None)
-    if described:
-        return described
-    parameters = ", ".join(f"{name} = {value}" for name, value in getattr(plugin, "keywords", {}).items())
-    return _first_paragraph(getattr(plugin, "func", plugin)) + (f" Here {parameters}." if parameters else "")
 
 
 def _first_paragraph(documented: object) -> str:

@@ -69,7 +69,9 @@ def test_plugins_are_listed_with_a_sentence_each() -> None:
         *("measure", "baseline", "builder", "search engine", "judge"),
         *("AirQA system", "survey selector", "exporter", "stage"),
     }
-    assert arena.Plugin("judge", "score_only", "Six levels of relevance alone, to compare with.") in found
+    assert (
+        arena.Plugin("judge", "score_only", "Six levels of relevance alone, to compare with.", "arena.judges") in found
+    )
     assert {plugin.name for plugin in arena.plugins("exporter")} == {"parquet", "search_trec", "trec"}
     assert [plugin for plugin in found if not plugin.description] == []
     with pytest.raises(arena.UsageError, match="no kind of plug-in is named 'metric'; there are: measure, baseline"):

@@ -211,7 +211,7 @@ def test_the_reference_lists_them(plugged: Plugged) -> None:
     environment = plugged.environment | {"PYTHONPATH": paths}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    for name in ("success_5", "first_words", "flat", "echo", "thumbs", "yes", "everything", "titles"):
+    for name in ("success_5", "first_words", "flat", "echo", "thumbs", "yes", "everything", "titles", "title_lengths"):
         assert f"| `{name}` |" in done.stdout
 
 
