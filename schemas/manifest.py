@@ -4,11 +4,13 @@ import hashlib
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from schemas.errors import StoreError
 from schemas.identifiers import STAGE_PATTERN, Digest, Key, StageName
+from schemas.settings import Settings
 
 STORE_FORMAT = 1
 """Raised when the layout of a store changes so that older code cannot read it."""
@@ -79,6 +81,23 @@ class ReleaseEntry(BaseModel):
     digest: Digest
 
 
+S = TypeVar("S", bound=Settings, covariant=True)
+
+
+class StageOf(Protocol[S]):
+    """A stage with settings of type `S`."""
+
+    @property
+    def name(self) -> StageName:
+        """The stage's name."""
+        ...
+
+    @property
+    def settings(self) -> type[S]:
+        """Type of its settings."""
+        ...
+
+
 class Manifest(BaseModel):
     """Everything about one dataset. Only `files` decides its digest; times and versions are for people.
 
@@ -108,6 +127,22 @@ class Manifest(BaseModel):
     def ref(self) -> Ref:
         """The name under which other stages refer to this dataset."""
         return Ref(stage=self.stage, key=self.key, digest=self.digest)
+
+    def settings(self, stage: StageOf[S]) -> S:
+        """Returns the settings that the dataset was made with; a setting added since has its default.
+
+        Raises:
+            StoreError: The dataset is of another stage, or was made with settings that this version does not know.
+        """
+        if self.stage != stage.name:
+            raise StoreError(f"dataset {self.stage}/{self.key}: expected a dataset of stage {stage.name}")
+        try:
+            return stage.settings.model_validate(self.parameters)
+        except ValidationError as error:
+            raise StoreError(
+                f"dataset {self.stage}/{self.key}: this version does not understand the settings it was made with; "
+                f"build it again ({error})"
+            ) from error
 
 
 class EditionManifest(BaseModel):

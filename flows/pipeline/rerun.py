@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from flows.pipeline.release_files import fingerprints_in
 from flows.pipeline.stages import find_stage
 from flows.pipeline.walk import Pipeline, Slots, StageLabel
-from schemas.errors import UsageError
+from schemas.errors import StoreError, UsageError
 from schemas.llm import BudgetSettings, Cap
 from schemas.manifest import EditionManifest, Ref
 from schemas.release import ReleaseDataset
@@ -148,8 +148,8 @@ def only_version_differs(store: Store, ref: Ref, request: Request) -> bool:
         return False
     manifest = dataset.manifest
     try:
-        settings = request.stage.settings.model_validate(manifest.parameters)
-    except ValidationError:
+        settings = manifest.settings(request.stage)
+    except StoreError:
         return False
     digests = {name: item.digest for name, item in request.inputs.items()}
     return settings == request.settings and digests == {name: entry.digest for name, entry in manifest.inputs.items()}

@@ -12,6 +12,7 @@ from schemas.errors import UsageError
 from schemas.llm import BudgetSettings, Cap, Estimate
 from schemas.search import JudgeSettings, SearchSettings
 from schemas.settings import EncoderSettings
+from tasks.index.embeddings import embeddings
 from tasks.reports.report import ReportSettings
 from tasks.search.judgments import estimate_judging
 from tasks.search.queries import open_label_file, open_query_files
@@ -97,4 +98,4 @@ def _encoder(pipeline: Pipeline, settings: SearchSettings) -> EncoderSettings | 
     ref = Editions(pipeline.store).load(pipeline.edition).slots.get(f"embeddings/{settings.field}")
     if ref is None:
         return None
-    return EncoderSettings.model_validate(pipeline.store.open(ref).manifest.parameters["encoder"])
+    return pipeline.store.open(ref).manifest.settings(embeddings).encoder

@@ -72,10 +72,12 @@ def tree_rows(store: Store, slots: Mapping[str, Ref]) -> list[Row]:
 
 
 def _tree_row(store: Store, ref: Ref) -> Row:
+    from tasks.organization.scores import tree_scores  # needs the extra `organize`
+
     dataset = store.open(ref)
     summaries = pl.read_parquet(dataset.files("tree_summaries"))
     rows = {row["measure"]: row for row in summaries.iter_rows(named=True)}
-    measures = dict(TREE_MEASURES) | {distance_measure(dataset.manifest.parameters["threshold"]): "TSD"}
+    measures = dict(TREE_MEASURES) | {distance_measure(dataset.manifest.settings(tree_scores).threshold): "TSD"}
     first = next(iter(rows.values()), {"tag": "(no topic has a mind-map)", "topics": 0, "covered": 0})
     return {"system": first["tag"], "topics": first["topics"], "covered": first["covered"]} | {
         label: rows[measure]["mean"] for measure, label in measures.items() if measure in rows

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from flows.pipeline.models import choose_model, model_access
 from flows.pipeline.plans.steps import Engine, Step
@@ -25,6 +25,7 @@ from schemas.settings import (
 )
 from tasks.store.editions import Editions
 from tasks.store.recipes import Recipes
+from tasks.store.stage import P, Stage
 from tasks.store.stages import stage_position
 from tasks.store.store import Built, Request, Store
 from tasks.store.workspace import Progress
@@ -192,7 +193,9 @@ class Pipeline:
         """The engine, with the encoder and the kind of approximate index that the edition has for the field."""
         if retriever == "bm25":
             return Engine(retriever, settings.field)
-        kind = self._parameters("ann", settings.field)["kind"] if settings.approximate else None
+        from tasks.index.ann import ann
+
+        kind = self._settings(ann, settings.field).kind if settings.approximate else None
         return Engine(retriever, settings.field, self.read_encoder(settings.field), kind)
 
     def read_encoder(self, name: str) -> EncoderSettings:
@@ -201,15 +204,17 @@ class Pipeline:
         Raises:
             UsageError: The edition has no such slot.
         """
-        return EncoderSettings.model_validate(self._parameters("embeddings", name)["encoder"])
+        from tasks.index.embeddings import embeddings
 
-    def _parameters(self, stage: str, name: str) -> dict[str, Any]:
-        """With which settings the edition's slot `<stage>/<name>` was made."""
-        slot = f"{stage}/{name}"
+        return self._settings(embeddings, name).encoder
+
+    def _settings(self, stage: Stage[P], field: str) -> P:
+        """Returns the settings that the edition's slot `<stage>/<field>` was made with."""
+        slot = f"{stage.name}/{field}"
         slots = Editions(self.store).load(self.edition).slots
         if slot not in slots:
             raise UsageError(f"edition {self.edition} has no {slot}; {remedy(slot)}")
-        return self.store.open(slots[slot]).manifest.parameters
+        return self.store.open(slots[slot]).manifest.settings(stage)
 
 
 def choose_edition(store: Store, name: str | None) -> str:

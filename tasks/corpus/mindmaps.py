@@ -31,7 +31,7 @@ class _Map(NamedTuple):
     row: MindmapRow
 
 
-@stage("mindmaps", version=1, settings=MindmapSettings)
+@stage("mindmaps", version=1, settings=MindmapSettings, after="extracted_mindmaps")
 def mindmaps(work: Workspace[MindmapSettings]) -> None:
     """Writes one row per survey with a mind-map; side table `quarantine` has the lines not used, with the reason.
 

@@ -9,6 +9,7 @@ import polars as pl
 from schemas.errors import UsageError
 from tasks.exports.edition import Edition
 from tasks.exports.exporter import exporter, write_lines
+from tasks.search.judgments import judge
 from tasks.store.dataset import Dataset
 
 _SAFE = "/:.@+,;()[]"
@@ -47,7 +48,7 @@ def write_search_trec(judgments: Dataset, folder: Path) -> list[Path]:
     written = [
         write_lines(folder / "qrels.txt", (f"{_key(q)} 0 {_key(d)} {level}" for q, d, level in labels.iter_rows()))
     ]
-    for engine in judgments.manifest.parameters["engines"]:
+    for engine in judgments.manifest.settings(judge).engines:
         rows = places.filter(engine=engine).select("query_key", "doc_key", "rank").iter_rows()
         lines = (f"{_key(query)} Q0 {_key(document)} {rank} {-rank} {engine}" for query, document, rank in rows)
         written.append(write_lines(folder / "runs" / f"{engine}.txt", lines))

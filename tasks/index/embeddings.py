@@ -131,7 +131,7 @@ def open_encoder(dataset: Dataset, device: Device = "auto", batch_size: int = 64
         BadInput: The model of that name has other weights or another limit now: its queries would not fit the
             documents' vectors.
     """
-    encoder = Encoder(EncoderSettings.model_validate(dataset.manifest.parameters["encoder"]), device, batch_size)
+    encoder = Encoder(dataset.manifest.settings(embeddings).encoder, device, batch_size)
     stored, found = _stored_description(dataset), _describe(encoder)
     if stored != found:
         raise BadInput(

@@ -18,6 +18,7 @@ from tasks.llm.asker import Asker, in_threads, open_door, write_calls
 from tasks.llm.blocking import BlockingDoor
 from tasks.paperqa.answer_judge import DoorJudge
 from tasks.paperqa.evaluators import score_answer
+from tasks.paperqa.runs import paperqa_run
 from tasks.stats.intervals import RESAMPLES
 from tasks.stats.summaries import group_members, summarize
 from tasks.store.parquet import read_tables, write_rows
@@ -60,7 +61,7 @@ def paperqa_scores(work: Workspace[AnswerScoreSettings]) -> None:
         StageFailed: The run answers a question that `questions` does not hold.
     """
     answers = _paired(work)
-    tag: str = work.dataset("run").manifest.parameters["tag"]
+    tag = work.dataset("run").manifest.settings(paperqa_run).tag
     shards = in_shards(answers, SHARD_ANSWERS, least=1)
     judge = work.settings.judge
     if not work.finished() >= set(shards):

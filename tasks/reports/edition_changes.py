@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from tasks.ranking.evaluated_topics import evaluated_topics, read_qrels
+from tasks.ranking.scores import scores as scores_stage
 from tasks.stats.intervals import compare
 from tasks.stats.summaries import Summary, summarize
 from tasks.store.dataset import Dataset
@@ -153,7 +154,7 @@ def _values(scores: Dataset, labels: str) -> dict[str, dict[int, float]]:
 
 
 def _seed(scores: Dataset) -> int:
-    return scores.manifest.parameters["seed"]
+    return scores.manifest.settings(scores_stage).seed
 
 
 def _summary(values: list[float], seed: int) -> Summary:

@@ -7,6 +7,8 @@ from typing import Any
 import polars as pl
 
 from schemas.llm import STAND_IN
+from tasks.paperqa.runs import paperqa_run
+from tasks.paperqa.scores import paperqa_scores
 from tasks.reports.blocks import Report, counted
 from tasks.reports.render import page_templates
 from tasks.reports.report import ReportSettings, write_page
@@ -51,14 +53,14 @@ def compose(source: ReportSource, settings: ReportSettings) -> Report:
 
 
 def _warnings(source: ReportSource) -> Iterator[str]:
-    runs = {tag: source.datasets[RUNS + tag].manifest.parameters for tag in scored_tags(source)}
-    judges = [source.datasets[SCORES + tag].manifest.parameters["judge"] for tag in runs]
-    if any(p["model"]["provider"] == STAND_IN for p in runs.values()):
+    runs = {tag: source.datasets[RUNS + tag].manifest.settings(paperqa_run) for tag in scored_tags(source)}
+    judges = [source.datasets[SCORES + tag].manifest.settings(paperqa_scores).judge for tag in runs]
+    if any(run.model.provider == STAND_IN for run in runs.values()):
         yield (
             "In runs whose names end in +stand-in, a program that counts shared words answered in place of a language "
             "model. Their figures show that the pipeline works; they say nothing about the systems."
         )
-    if any(judge and judge["provider"] == STAND_IN for judge in judges):
+    if any(judge and judge.provider == STAND_IN for judge in judges):
         yield "The judge is the stand-in: scores of free-text answers mean nothing."
     if None in judges:
         yield "A run was scored without a judge: its free-text answers are unscored and count 0."
@@ -68,7 +70,7 @@ def _warnings(source: ReportSource) -> Iterator[str]:
             yield f"The contents of {count:,} of {len(made):,} papers were made up from their abstracts."
         if count := made.count(None):
             yield f"{count:,} of {len(made):,} papers have no processed data: systems can find only their abstracts."
-    if any(p["limit_questions"] for p in runs.values()):
+    if any(run.limit_questions for run in runs.values()):
         yield "Some runs answer only the first questions: use these figures for development only."
 
 

@@ -8,8 +8,11 @@ from pydantic import Field
 
 from schemas.llm import STAND_IN
 from schemas.settings import EncoderSettings, Settings
+from tasks.corpus.documents import documents
 from tasks.exports.edition import RUN, Edition
 from tasks.exports.exporter import find_exporter
+from tasks.index.embeddings import embeddings
+from tasks.ranking.runs import run
 from tasks.reports.blocks import FigureBlock, Report, Section, counted
 from tasks.reports.render import to_csv, to_html, to_json, to_markdown
 from tasks.reports.source import ReportSource
@@ -65,10 +68,12 @@ def _sections(source: ReportSource) -> Iterator[Section]:
 
 def _warnings(source: ReportSource) -> Iterator[str]:
     usual = EncoderSettings().model
-    for model in sorted({d.manifest.parameters["encoder"]["model"] for d in source.of_stage("embeddings")} - {usual}):
+    for model in sorted(
+        {d.manifest.settings(embeddings).encoder.model for d in source.of_stage("embeddings")} - {usual}
+    ):
         yield f"Dense and hybrid runs use the encoder {model} instead of {usual}: do not compare them with the paper's."
     for dataset in source.of_stage("documents"):
-        if limit := dataset.manifest.parameters["limit"]:
+        if limit := dataset.manifest.settings(documents).limit:
             yield f"The corpus was limited to about {limit:,} documents: use these figures for development only."
     if any(_asked(dataset) == STAND_IN for dataset in source.datasets.values()):
         yield (
@@ -78,8 +83,8 @@ def _warnings(source: ReportSource) -> Iterator[str]:
     stages = ("surveys", "extracted_mindmaps")
     if played := [name for name in stages if any(_asked(d) == STAND_IN for d in source.of_stage(name))]:
         yield f"The {STAND_IN} answered for {' and '.join(played)}: this edition is a rehearsal."
-    limits = {p for tag in source.tags if (p := source.datasets[f"run:{tag}"].manifest.parameters["limit_topics"])}
-    for limit in sorted(limits):
+    runs = [source.datasets[f"run:{tag}"].manifest.settings(run) for tag in source.tags]
+    for limit in sorted({made.limit_topics for made in runs if made.limit_topics}):
         yield f"Some runs are limited to the first {limit} topics: use these figures for development only."
 
 

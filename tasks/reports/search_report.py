@@ -5,10 +5,13 @@ from collections.abc import Iterator
 from schemas.llm import STAND_IN
 from schemas.settings import EncoderSettings
 from tasks.exports.search_trec import write_search_trec
+from tasks.index.embeddings import embeddings
 from tasks.reports.blocks import Report, counted
 from tasks.reports.report import ReportSettings, write_page
 from tasks.reports.sections import lineage, search
 from tasks.reports.source import ReportSource
+from tasks.search.judgments import judge
+from tasks.search.results import search_results
 from tasks.store.dataset import Dataset
 from tasks.store.stage import stage
 from tasks.store.workspace import Workspace
@@ -51,7 +54,7 @@ def _judgments(source: ReportSource) -> dict[str, Dataset]:
 
 def _warnings(source: ReportSource) -> Iterator[str]:
     for tag, dataset in _judgments(source).items():
-        if dataset.manifest.parameters["model"]["provider"] == STAND_IN:
+        if dataset.manifest.settings(judge).model.provider == STAND_IN:
             yield (
                 f"{tag}: the judge is the stand-in, a program that counts shared words. Its scores show that the "
                 "pipeline works; they say nothing about the engines."
@@ -62,8 +65,10 @@ def _warnings(source: ReportSource) -> Iterator[str]:
                 "judge again with --force judge; judgments that exist are not paid for twice."
             )
     usual = EncoderSettings().model
-    for model in sorted({d.manifest.parameters["encoder"]["model"] for d in source.of_stage("embeddings")} - {usual}):
+    for model in sorted(
+        {d.manifest.settings(embeddings).encoder.model for d in source.of_stage("embeddings")} - {usual}
+    ):
         yield f"Dense and hybrid engines use the encoder {model} instead of {usual}."
-    limits = {d.manifest.parameters["limit_queries"] for d in source.of_stage("search_results")} - {None}
-    for limit in sorted(limits):
+    limits = {d.manifest.settings(search_results).limit_queries for d in source.of_stage("search_results")}
+    for limit in sorted(filter(None, limits)):
         yield f"Only the first {limit} queries of each test set were asked: use these figures for development only."

@@ -10,6 +10,7 @@ from schemas.search import LEVELS
 from schemas.settings import Settings
 from schemas.tables.agreements import AGREEMENTS, CONFIDENCES, AgreementRow, ConfidenceRow
 from tasks.search.judgment_sheets import JudgedPaper, read_labels
+from tasks.search.judgments import judge as judge_stage
 from tasks.stats.agreement import krippendorff_alpha, weighted_kappa
 from tasks.store.dataset import Dataset
 from tasks.store.parquet import write_rows
@@ -61,7 +62,7 @@ def agreement(work: Workspace[AgreementSettings]) -> None:
 def _sources(tag: str, judgments: Dataset) -> Iterator[Source]:
     columns = ["query_key", "doc_key", "attempt", "score", "confidence"]
     rows = [row for row in judgments.table(columns=columns).to_pylist() if row["score"] is not None]
-    attempts: int = judgments.manifest.parameters["attempts"]
+    attempts = judgments.manifest.settings(judge_stage).attempts
     for attempt in range(attempts):
         of_attempt = {JudgedPaper(row["query_key"], row["doc_key"]): row for row in rows if row["attempt"] == attempt}
         yield Source(

@@ -20,7 +20,7 @@ from schemas.tables.search_scores import (
 )
 from tasks.metrics.ranking import Judged
 from tasks.metrics.ranking.ndcg import ndcg
-from tasks.search.judgments import RESULTS
+from tasks.search.judgments import RESULTS, judge
 from tasks.search.queries import read_queries
 from tasks.stats.intervals import RESAMPLES, Comparison, Values, compare
 from tasks.stats.summaries import Members, group_members, summarize
@@ -68,7 +68,7 @@ def search_scores(work: Workspace[SearchScoreSettings]) -> None:
     for nothing: neither as 0 nor as a place of the list; `coverage` is the share of places that have a judgment.
     """
     judgments = work.dataset("judgments")
-    engines: list[str] = judgments.manifest.parameters["engines"]
+    engines = judgments.manifest.settings(judge).engines
     queries = read_queries(work.dataset("queries"), work.settings.limit_queries)
     for shard in work.pending(["scores"]):
         with shard:
@@ -94,9 +94,10 @@ def score_engines(judgments: Dataset, query_keys: Sequence[str]) -> dict[str, En
     for (query_key, _), level in levels.items():
         pooled.setdefault(query_key, []).append(level)
     ideal = [sorted((x for x in pooled.get(key, ()) if x), reverse=True) for key in query_keys]
-    cutoffs = [k for k in CUTOFFS if k <= judgments.manifest.parameters["depth"]]
+    pool = judgments.manifest.settings(judge)
+    cutoffs = [k for k in CUTOFFS if k <= pool.depth]
     found: dict[str, EngineScores] = {}
-    for engine in judgments.manifest.parameters["engines"]:
+    for engine in pool.engines:
         ranked = [[levels.get((key, document)) for document in lists.get((engine, key), ())] for key in query_keys]
         columns = {
             f"{name}_{k}": np.array([measure(places[:k]) for places in ranked])

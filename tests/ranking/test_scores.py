@@ -8,9 +8,9 @@ import pytest
 
 from schemas.errors import StageFailed
 from schemas.manifest import Ref
-from schemas.settings import Settings
 from schemas.tables.runs import OUTCOMES, RUNS
 from tasks.metrics.ranking import evaluate_run
+from tasks.ranking.answers import SystemSettings
 from tasks.ranking.scores import ScoreSettings, scores
 from tasks.stats.intervals import bootstrap_intervals
 from tasks.store.dataset import Dataset
@@ -24,10 +24,6 @@ OUTCOME = {1: "scored", 2: "scored", 3: "failed", 4: "scored"}
 FIELDS = {1: ["Biology"], 2: ["Biology", "Physics"], 3: ["Physics"], 4: []}
 
 
-class _Tag(Settings):
-    tag: str = TAG
-
-
 def publish_run(
     store: Store, run: Mapping[int, Sequence[int]], outcomes: Mapping[int, str], fallbacks: Sequence[int] = ()
 ) -> Ref:
@@ -37,7 +33,8 @@ def publish_run(
         for rank, document in enumerate(documents, 1)
     ]
     ended = [{"topic_id": t, "outcome": o, "note": None, "fallback": t in fallbacks} for t, o in outcomes.items()]
-    return publish(store, "run", {"part": (RUNS, rows), "outcomes": (OUTCOMES, ended)}, _Tag())
+    made = SystemSettings(baseline="title", baseline_version=1, retriever="bm25", field="abstract", tag=TAG)
+    return publish(store, "run", {"part": (RUNS, rows), "outcomes": (OUTCOMES, ended)}, made)
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -15,6 +15,9 @@ from tasks.reports.published import PUBLISHED_TREES
 from tasks.reports.source import ReportSource
 from tasks.reports.treedrawing import draw_trees
 from tasks.store.dataset import Dataset
+
+if TYPE_CHECKING:
+    from tasks.organization.scores import TreeScoreSettings
 
 MOST_DRAWN = 12
 PREFIX = "tree_scores:"
@@ -43,7 +46,7 @@ def sections(source: ReportSource) -> list[Section]:
         Section(
             "Mind-maps, gold beside built",
             f"Trees of {best}, the system with the lowest normalised distance. Marked headings have a counterpart in "
-            f"the other tree: equal, or more similar than {_parameters(source, best)['threshold']:g}.",
+            f"the other tree: equal, or more similar than {_settings(source, best).threshold:g}.",
             tuple(_drawings(source, best)),
             open=False,
         ),
@@ -55,8 +58,10 @@ def _summaries(source: ReportSource, tag: str) -> Summaries:
     return {row["measure"]: row for row in rows.iter_rows(named=True)}
 
 
-def _parameters(source: ReportSource, tag: str) -> dict[str, Any]:
-    return source.datasets[PREFIX + tag].manifest.parameters
+def _settings(source: ReportSource, tag: str) -> "TreeScoreSettings":
+    from tasks.organization.scores import tree_scores  # needs the extra `organize`
+
+    return source.datasets[PREFIX + tag].manifest.settings(tree_scores)
 
 
 def _mean(found: Summaries, measure: str) -> float:
@@ -69,18 +74,18 @@ def _estimate(found: Summaries, measure: str) -> Estimate:
     return Estimate(row.get("mean"), row.get("low"), row.get("high"))
 
 
-def _entity_measure(parameters: Mapping[str, Any]) -> str:
-    return "her" if parameters["entities"] == "flair" else "her_fallback"
+def _entity_measure(settings: "TreeScoreSettings") -> str:
+    return "her" if settings.entities == "flair" else "her_fallback"
 
 
 def _table(source: ReportSource, found: Mapping[str, Summaries]) -> TableBlock:
     rows: list[tuple[Cell, ...]] = []
     for tag, summaries in found.items():
-        parameters = _parameters(source, tag)
+        settings = _settings(source, tag)
         measures = (
             "hsr",
-            _entity_measure(parameters),
-            distance_measure(parameters["threshold"]),
+            _entity_measure(settings),
+            distance_measure(settings.threshold),
             "tsd_normalised",
             "ted",
             "nodes",
@@ -89,7 +94,7 @@ def _table(source: ReportSource, found: Mapping[str, Summaries]) -> TableBlock:
         )
         first = summaries.get("hsr", {})
         counts = (first.get("covered", 0), first.get("topics", 0))
-        rows.append((tag, *(_estimate(summaries, name) for name in measures), *counts, parameters["encoder"]["model"]))
+        rows.append((tag, *(_estimate(summaries, name) for name in measures), *counts, settings.encoder.model))
     columns = ("HSR", "HER", "TSD", "TSD / nodes", "TED", "Nodes", "Gold nodes", "Levels", "Covered", "Topics")
     return TableBlock(
         "organization",
@@ -107,12 +112,12 @@ def _notes(source: ReportSource, tags: list[str]) -> Iterator[str]:
         "gold map's size. Distances grow with the trees: a lone node gets almost the gold map's size, so read them "
         "beside the node counts and beside the row of the builder single."
     )
-    parameters = [_parameters(source, tag) for tag in tags]
-    thresholds = sorted({p["threshold"] for p in parameters})
+    settings = [_settings(source, tag) for tag in tags]
+    thresholds = sorted({chosen.threshold for chosen in settings})
     yield f"TSD at similarity above {', '.join(f'{t:g}' for t in thresholds)} (the paper does not say its threshold)."
-    if {p["entities"] for p in parameters} != {"flair"}:
+    if {chosen.entities for chosen in settings} != {"flair"}:
         yield "HER rests on spelling rules that stand in for FLAIR: it is not comparable with the paper's."
-    for model in sorted({p["encoder"]["model"] for p in parameters} - {LABEL_ENCODER.model}):
+    for model in sorted({chosen.encoder.model for chosen in settings} - {LABEL_ENCODER.model}):
         yield f"{model} stands in for {LABEL_ENCODER.model}: HSR and TSD are not comparable with the paper's."
     maps = pl.read_parquet(source.datasets["mindmaps"].files())
     if by_hand := int((maps["source"] == "file").sum()):
@@ -148,7 +153,7 @@ def _sensitivity(found: Mapping[str, Summaries]) -> TableBlock:
 def _entities(source: ReportSource, found: Mapping[str, Summaries]) -> TableBlock:
     rows: list[tuple[Cell, ...]] = []
     for tag, summaries in found.items():
-        measure = _entity_measure(_parameters(source, tag))
+        measure = _entity_measure(_settings(source, tag))
         named = summaries.get(f"{measure}_named", {})
         without = _estimate(summaries, "no_gold_entity")
         rows.append((tag, measure, without, _estimate(summaries, f"{measure}_named"), named.get("topics", 0)))

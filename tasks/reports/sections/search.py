@@ -9,6 +9,7 @@ from schemas.search import REPORTED
 from tasks.reports.blocks import Cell, Change, Estimate, FigureBlock, Section, TableBlock
 from tasks.reports.heatmap import draw_heat_map
 from tasks.reports.source import ReportSource
+from tasks.search.judgments import judge
 from tasks.search.scores import SIGNIFICANT
 from tasks.store.dataset import Dataset
 
@@ -228,12 +229,12 @@ def _firsts(judged: _Judged) -> Iterator[Mapping[str, Any]]:
 
 
 def _cost(judged: _Judged) -> TableBlock:
-    counts, parameters = judged.judge.manifest.counts, judged.judge.manifest.parameters
+    counts, settings = judged.judge.manifest.counts, judged.judge.manifest.settings(judge)
     calls = pl.read_parquet(judged.judge.files("calls"))
     alone = pl.read_parquet(judged.judge.files(), columns=["title_only"])["title_only"].sum()
     rows: list[tuple[Cell, ...]] = [
-        ("Judge", parameters["judge"]),
-        ("Model", f"{parameters['model']['model']} of {parameters['model']['provider']}"),
+        ("Judge", settings.judge),
+        ("Model", f"{settings.model.model} of {settings.model.provider}"),
         ("Judgments", counts.read),
         ("with a valid score", counts.kept),
         ("failed", counts.failed),
