@@ -10,7 +10,6 @@ import duckdb
 import pyarrow as pa
 from pydantic import Field
 
-from schemas.errors import UsageError
 from schemas.llm import ModelName
 from schemas.manifest import Counts
 from schemas.settings import Settings
@@ -26,7 +25,7 @@ from tasks.corpus.survey_selector import (
     connect_model,
     find_selector,
 )
-from tasks.llm.asker import call_rows
+from tasks.llm.asker import call_rows, require_model
 from tasks.store.dataset import Dataset
 from tasks.store.parquet import write_table
 from tasks.store.stage import stage
@@ -87,9 +86,7 @@ def surveys(work: Workspace[SurveySettings]) -> None:
     """
     settings = work.settings
     selector = find_selector(settings.selector)
-    if (selector.prompt_id is None) != (settings.model is None):
-        needs = "asks a model; name one" if selector.prompt_id else "asks no model; leave the model out"
-        raise UsageError(f"survey selector {settings.selector} {needs}")
+    require_model(f"survey selector {settings.selector}", selector.prompt_id is not None, settings.model)
     read = sum(file.rows or 0 for file in work.dataset("papers").manifest.files)
     for shard in work.pending(["part-00000"]):
         with (

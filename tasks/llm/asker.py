@@ -145,7 +145,7 @@ def require_model(who: str, asks: bool, model: ModelName | None) -> None:
         UsageError: A model is lacking, or there is one too many.
     """
     if asks != (model is not None):
-        raise UsageError(f"{who} " + ("asks a model; name one" if asks else "asks no model; name none"))
+        raise UsageError(f"{who} " + ("asks a model; name one" if asks else "asks no model; leave the model out"))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The stage `paperqa_run`: a system answers every question; answers, trajectories, lookups and calls are written."""
+"""The `paperqa_run` stage: a system answers every question; writes answers, trajectories, lookups and calls."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -54,11 +54,11 @@ class PaperQaSettings(Settings):
 def paperqa_run(work: Workspace[PaperQaSettings]) -> None:
     """Writes PAPERQA_ANSWERS and the side tables PAPERQA_STEPS, PAPERQA_LOOKUPS and MODEL_CALLS.
 
-    Inputs: `questions`, `papers`, `chunks`, `bm25`, `embeddings`, and `pdfs` where there are any. Of `questions` the
-    visible table alone is read.
+    Inputs: `questions`, `papers`, `chunks`, `bm25`, `embeddings`, and `pdfs` where there are any. Of `questions`, only
+    the visible table is read.
 
-    A shard holds 32 questions, several of which are worked on at once. Each question that is answered is kept at once,
-    so that a killed run asks none again.
+    A shard holds 32 questions, several of which are answered at once. Each answer is kept as soon as it is there, so
+    that a killed run asks no question again.
 
     Raises:
         StageFailed: The registered system has another version than the settings say.
@@ -80,7 +80,7 @@ def paperqa_run(work: Workspace[PaperQaSettings]) -> None:
 
 
 def read_questions(dataset: Dataset, limit: int | None = None) -> list[Question]:
-    """What systems see of a dataset of stage `paperqa_questions`, in its order."""
+    """Returns what systems see of a dataset of stage `paperqa_questions`, in its order."""
     return [Question.model_validate(row) for row in dataset.table().slice(0, limit).to_pylist()]
 
 

@@ -1,4 +1,4 @@
-"""The `judge` stage: every pooled paper is judged once for its query, whoever returned it."""
+"""The `judge` stage: each pooled paper is judged once for its query, whichever engines returned it."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ SHARD_PAPERS = 256
 """Papers of a shard."""
 
 RESULTS = "results:"
-"""Inputs with engines' results are named by this and the engine's tag."""
+"""Prefix of the inputs with the engines' results; the engine's tag follows."""
 
 _OUTCOMES = {"ok": "scored", "failed": "failed", "refused": "refused"}
 
@@ -46,8 +46,8 @@ def judge(work: Workspace[JudgeSettings]) -> None:
 
     Inputs: `queries`, and `results:<tag>` for every engine.
 
-    Papers are judged in an order that a seed shuffles, so that what a cap or a kill leaves out is no part of the
-    queries. A judgment without a valid score is an outcome, never a 0.
+    Papers are judged in a shuffled order, so that a cap or a kill leaves out papers of all queries alike. A judgment
+    without a valid score is an outcome, never a 0.
 
     Raises:
         StageFailed: The registered judge has another version than the settings say.
@@ -75,11 +75,11 @@ def judge(work: Workspace[JudgeSettings]) -> None:
 
 
 def registered_judge(settings: JudgeSettings) -> Judge:
-    """The judge of the settings.
+    """Returns the judge that the settings name.
 
     Raises:
-        UsageError: There is none of that name.
-        StageFailed: It has another version.
+        UsageError: No judge has that name.
+        StageFailed: The judge has another version.
     """
     judge = find_judge(settings.judge)
     require_version(f"stage judge: judge {judge.name}", judge.version, settings.judge_version)
@@ -87,14 +87,14 @@ def registered_judge(settings: JudgeSettings) -> Judge:
 
 
 def pool_of(settings: JudgeSettings, results: Mapping[str, Dataset]) -> Pool:
-    """The pool that the settings ask for, from datasets of stage `search_results` by engine."""
+    """Builds the pool that the settings ask for, from datasets of stage `search_results` by engine."""
     return build_pool({tag: results[tag] for tag in settings.engines}, settings.depth)
 
 
 def estimate_judging(
     settings: JudgeSettings, queries: Dataset, results: Mapping[str, Dataset], access: LlmAccess | None
 ) -> Estimate:
-    """What judging would cost, without asking anything; judgments that are remembered are free.
+    """Estimates what judging costs, without asking anything; judgments in the cache are free.
 
     Raises:
         UsageError: No endpoint is set up, or another one than the settings name.
@@ -113,7 +113,7 @@ def estimate_judging(
 
 
 def shuffled(papers: Sequence[Pooled], seed: int) -> list[Pooled]:
-    """Papers in an order that depends on the seed and on each paper alone, not on which others there are."""
+    """Returns papers in an order that depends on the seed and on each paper alone, not on the other papers."""
 
     def place(pooled: Pooled) -> bytes:
         return hashlib.sha256(f"{seed}\n{pooled.query_key}\n{pooled.doc_key}".encode()).digest()

@@ -46,10 +46,10 @@ class Answer(NamedTuple):
 def search_results(work: Workspace[EngineSettings]) -> None:
     """Writes SEARCH_RESULTS and, as side tables, SEARCH_OUTCOMES and, for services on the web, WEB_REPLIES.
 
-    Inputs: `queries`; `documents`, `surveys` and the indexes for an edition's engine; `recorded` for engine `file`.
+    Inputs: `queries`; `documents`, `surveys` and indexes for engines of an edition; `recorded` for engine `file`.
 
-    A query on which the engine fails is an outcome; the others go on. Replies that an earlier dataset of the same
-    settings holds are not asked for again.
+    A query on which the engine fails is an outcome; the other queries go on. Replies in an earlier dataset of the same
+    engine and snapshot are reused.
 
     Raises:
         TransientError: Every query of a shard failed because a service was busy or out of reach: it is down.
@@ -60,7 +60,7 @@ def search_results(work: Workspace[EngineSettings]) -> None:
 
 
 def with_web(access: WebAccess) -> Stage[EngineSettings]:
-    """The stage with addresses and keys for services on the web, which enter no key and are written nowhere."""
+    """Returns the stage with addresses and keys for web services; they are no part of its key and are not stored."""
     return replace(search_results, function=lambda work: _search(work, access))
 
 
@@ -169,7 +169,7 @@ def ask_engine(engine: Engine | RecordedEngine, query: SearchQuery, n: int) -> A
 
     Raises:
         MissingDependency: The engine cannot run on this machine.
-        UsageError: It was set up wrongly.
+        UsageError: The engine was set up wrongly.
     """
 
     def ask() -> list[Found]:
@@ -184,19 +184,19 @@ def ask_engine(engine: Engine | RecordedEngine, query: SearchQuery, n: int) -> A
 
 
 def _clean(found: Found) -> Found:
-    """Texts without half characters and surplus blanks, and a score that is a number or none."""
+    """Returns the result without invalid characters and surplus blanks, and with a finite score or none."""
     texts = (" ".join(text.encode("utf-8", "replace").decode().split()) for text in found[:4])
     finite = found.score is not None and math.isfinite(found.score)
     return Found(*texts, score=found.score if finite else None)
 
 
 def _require_some(answers: Sequence[SubjectRows], tag: str) -> None:
-    """Refuses a shard of failures: it says that the engine does not work, not how good it is."""
+    """Refuses a shard in which every query failed: the engine does not work, which says nothing about its quality."""
     if len(answers) < 2 or any(answer.outcome != "failed" for answer in answers):
         return
     notes = [row.note or "" for answer in answers for row in answer.rows if isinstance(row, SearchOutcomeRow)]
     kind = TransientError if all(note.startswith(TransientError.__name__) for note in notes) else StageFailed
     raise kind(
         f"stage search_results: engine {tag} answered none of {len(answers)} queries; last: {notes[-1]}; "
-        "run it again when that is mended: what was answered is kept"
+        "run it again when the cause is removed: what was answered is kept"
     )
