@@ -1,4 +1,4 @@
-"""What changed from one edition to another: topics, and scores on the topics that did not; scores of a part of them."""
+"""What changed between two editions: the topics, and the scores on unchanged ones; scores on a slice of topics."""
 
 from collections.abc import Collection, Iterator
 from datetime import date
@@ -14,11 +14,11 @@ from tasks.stats.summaries import Summary, summarize
 from tasks.store.dataset import Dataset
 
 DESCRIBED = ("title", "horizon")
-"""Columns of a topic that a system sees, or that decide what it may find."""
+"""Columns of a topic that a system sees or that limit what it may find."""
 
 
 class TopicChange(NamedTuple):
-    """One topic that is not the same in both editions; `what` says which part, or why it is gone."""
+    """One topic that differs between the editions; `what` says which part changed or why it is gone."""
 
     topic_id: int
     title: str
@@ -51,7 +51,7 @@ class ScoreChange(NamedTuple):
 
 
 def compare_topics(old: Dataset, new: Dataset) -> list[TopicChange]:
-    """Evaluated topics that are new, changed (title, horizon or judgments) or gone, ascending by topic_id.
+    """Returns the evaluated topics that are new, changed (title, horizon or judgments) or gone, by topic_id.
 
     Args:
         old: Dataset of stage `topics` of the earlier edition.
@@ -84,7 +84,7 @@ def _why_gone(topics: Dataset, topic: int) -> str:
 
 
 def _judgments(old: dict[int, int], new: dict[int, int]) -> Iterator[str]:
-    """What differs between the judgments of one topic, in words."""
+    """Yields what differs between the judgments of one topic, in words."""
     added, removed = len(new.keys() - old.keys()), len(old.keys() - new.keys())
     regraded = sum(old[paper] != new[paper] for paper in old.keys() & new.keys())
     numbers = {"added": added, "removed": removed, "regraded": regraded}
@@ -95,9 +95,9 @@ def _judgments(old: dict[int, int], new: dict[int, int]) -> Iterator[str]:
 def compare_scores(
     old: Dataset, new: Dataset, changes: Collection[TopicChange], labels: str = "graded"
 ) -> list[ScoreChange]:
-    """A run's measures in two editions: on the topics that are the same in both, and on the others of the later one.
+    """Compares a run's measures between editions on the unchanged topics, and averages them over the others.
 
-    Topics that are the same can still score otherwise: the documents around the relevant ones have changed.
+    Unchanged topics can score differently, because other documents entered or left the corpus.
 
     Args:
         old: Dataset of stage `scores` of the earlier edition.
@@ -122,16 +122,16 @@ def compare_scores(
 
 
 def fresh_topics(topics: Dataset, after: date) -> set[int]:
-    """Evaluated topics whose survey was published after a day: unseen by a model that was trained up to it.
+    """Returns the evaluated topics whose survey was published after a day.
 
-    A survey of which only the year or month is known counts with the horizon that the settings gave it.
+    A model trained up to that day has not seen them. A survey of which only the year or month is known counts with the horizon that the settings gave it.
     """
     rows = evaluated_topics(topics).filter(pl.col("horizon") > after)
     return set(rows["topic_id"].to_list())
 
 
 def score_slice(scores: Dataset, topics: Collection[int], labels: str = "graded") -> dict[str, Summary]:
-    """A run's measures over some topics, by the measure's name.
+    """Returns a run's measures over some topics, by the measure's name.
 
     Args:
         scores: Dataset of stage `scores`.
@@ -145,7 +145,7 @@ def score_slice(scores: Dataset, topics: Collection[int], labels: str = "graded"
 
 
 def _values(scores: Dataset, labels: str) -> dict[str, dict[int, float]]:
-    """Values by topic by measure, of the topics that can be evaluated."""
+    """Returns the values of the topics that can be evaluated, by measure and topic."""
     rows = pl.read_parquet(scores.files()).filter((pl.col("labels") == labels) & pl.col("value").is_not_null())
     found: dict[str, dict[int, float]] = {}
     for measure, topic, value in rows.select("measure", "topic_id", "value").iter_rows():

@@ -1,4 +1,4 @@
-"""Where every number comes from: datasets, their keys and digests, what they dropped, the settings."""
+"""Where the numbers come from: the datasets with their keys, digests, settings and dropped rows."""
 
 import orjson
 
@@ -7,11 +7,11 @@ from tasks.reports.source import ReportSource
 
 
 def sections(source: ReportSource) -> list[Section]:
-    """The section on dropped rows and the one on lineage."""
+    """Returns the section on dropped rows and the one on lineage."""
     return [
         Section(
             "What was left out",
-            "Nothing vanishes silently: rows that a stage read and did not keep.",
+            "Rows that a stage read and did not keep, with the reason.",
             (_dropped(source),),
         ),
         Section("Lineage and settings", "Each dataset names its inputs by digest.", (_datasets(source),), open=False),
@@ -30,7 +30,7 @@ def _dropped(source: ReportSource) -> TableBlock:
         "Dropped rows by stage and reason",
         ("Stage", "Reason", "Rows", "Of", "Dataset"),
         tuple(rows),
-        "The rows themselves lie beside the datasets, each with its reason.",
+        "The dropped rows are stored beside each dataset, with their reasons.",
     )
 
 

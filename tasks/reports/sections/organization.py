@@ -3,13 +3,17 @@
 import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
+<<<<<<< HEAD
 from typing import TYPE_CHECKING, Any
+=======
+>>>>>>> ae60edf (Write the report's sections in plain English)
 
 import polars as pl
 
 from schemas.mindmap import parse_tree
-from schemas.tables.tree_scores import distance_measure
+from schemas.tables.tree_scores import TREE_SUMMARIES, TreeSummaryRow, distance_measure
 from tasks.organization.heading_vectors import LABEL_ENCODER
+from tasks.organization.scores import TreeScoreSettings
 from tasks.reports.blocks import Cell, Estimate, FigureBlock, Section, TableBlock
 from tasks.reports.published import PUBLISHED_TREES
 from tasks.reports.source import ReportSource
@@ -22,11 +26,12 @@ if TYPE_CHECKING:
 MOST_DRAWN = 12
 PREFIX = "tree_scores:"
 
-Summaries = Mapping[str, Mapping[str, Any]]
+Summaries = Mapping[str, TreeSummaryRow]
+"""A system's means by measure."""
 
 
 def sections(source: ReportSource) -> list[Section]:
-    """The section on mind-maps and the folded one that shows them; none when no tree was scored."""
+    """Returns the section on mind-maps and the folded one that shows them; none when no tree was scored."""
     tags = sorted(name.removeprefix(PREFIX) for name in source.datasets if name.startswith(PREFIX))
     if not tags:
         return []
@@ -35,7 +40,7 @@ def sections(source: ReportSource) -> list[Section]:
     return [
         Section(
             "Information organization",
-            "How close does a tree of the references come to the mind-map that the survey's authors drew?",
+            "How close is a tree built from the references to the mind-map that the survey's authors drew?",
             (
                 _table(source, found),
                 _paper_table(),
@@ -54,27 +59,35 @@ def sections(source: ReportSource) -> list[Section]:
 
 
 def _summaries(source: ReportSource, tag: str) -> Summaries:
-    rows = pl.read_parquet(source.datasets[PREFIX + tag].files("tree_summaries"))
-    return {row["measure"]: row for row in rows.iter_rows(named=True)}
+    return {row.measure: row for row in TREE_SUMMARIES.rows(source.datasets[PREFIX + tag].table("tree_summaries"))}
 
 
+<<<<<<< HEAD
 def _settings(source: ReportSource, tag: str) -> "TreeScoreSettings":
     from tasks.organization.scores import tree_scores  # needs the extra `organize`
 
     return source.datasets[PREFIX + tag].manifest.settings(tree_scores)
+=======
+def _settings(source: ReportSource, tag: str) -> TreeScoreSettings:
+    return TreeScoreSettings.model_validate(source.datasets[PREFIX + tag].manifest.parameters)
+>>>>>>> ae60edf (Write the report's sections in plain English)
 
 
 def _mean(found: Summaries, measure: str) -> float:
-    mean = found[measure]["mean"] if measure in found else None
+    mean = found[measure].mean if measure in found else None
     return float("inf") if mean is None else mean
 
 
 def _estimate(found: Summaries, measure: str) -> Estimate:
-    row = found.get(measure, {})
-    return Estimate(row.get("mean"), row.get("low"), row.get("high"))
+    row = found.get(measure)
+    return Estimate(row.mean, row.low, row.high) if row else Estimate(None)
 
 
+<<<<<<< HEAD
 def _entity_measure(settings: "TreeScoreSettings") -> str:
+=======
+def _entity_measure(settings: TreeScoreSettings) -> str:
+>>>>>>> ae60edf (Write the report's sections in plain English)
     return "her" if settings.entities == "flair" else "her_fallback"
 
 
@@ -92,8 +105,12 @@ def _table(source: ReportSource, found: Mapping[str, Summaries]) -> TableBlock:
             "gold_nodes",
             "depth",
         )
+<<<<<<< HEAD
         first = summaries.get("hsr", {})
         counts = (first.get("covered", 0), first.get("topics", 0))
+=======
+        counts = (summaries["hsr"].covered, summaries["hsr"].topics) if "hsr" in summaries else (0, 0)
+>>>>>>> ae60edf (Write the report's sections in plain English)
         rows.append((tag, *(_estimate(summaries, name) for name in measures), *counts, settings.encoder.model))
     columns = ("HSR", "HER", "TSD", "TSD / nodes", "TED", "Nodes", "Gold nodes", "Levels", "Covered", "Topics")
     return TableBlock(
@@ -108,10 +125,11 @@ def _table(source: ReportSource, found: Mapping[str, Summaries]) -> TableBlock:
 
 def _notes(source: ReportSource, tags: list[str]) -> Iterator[str]:
     yield (
-        "Means over topics with 95 % bootstrap intervals; a topic without tree has recalls of 0 and distances of its "
-        "gold map's size. Distances grow with the trees: a lone node gets almost the gold map's size, so read them "
-        "beside the node counts and beside the row of the builder single."
+        "Means over topics with 95 % bootstrap intervals. A topic without a tree has recalls of 0 and a distance of "
+        "its gold map's size. Distances grow with the size of the trees, and a lone node gets almost the gold map's size: "
+        "compare them with the node counts and with the builder single, which always returns one node."
     )
+<<<<<<< HEAD
     settings = [_settings(source, tag) for tag in tags]
     thresholds = sorted({chosen.threshold for chosen in settings})
     yield f"TSD at similarity above {', '.join(f'{t:g}' for t in thresholds)} (the paper does not say its threshold)."
@@ -119,6 +137,15 @@ def _notes(source: ReportSource, tags: list[str]) -> Iterator[str]:
         yield "HER rests on spelling rules that stand in for FLAIR: it is not comparable with the paper's."
     for model in sorted({chosen.encoder.model for chosen in settings} - {LABEL_ENCODER.model}):
         yield f"{model} stands in for {LABEL_ENCODER.model}: HSR and TSD are not comparable with the paper's."
+=======
+    chosen = [_settings(source, tag) for tag in tags]
+    thresholds = sorted({settings.threshold for settings in chosen})
+    yield f"TSD at similarity above {', '.join(f'{t:g}' for t in thresholds)} (the paper does not say its threshold)."
+    if {settings.entities for settings in chosen} != {"flair"}:
+        yield "Spelling rules stand in for FLAIR in HER: do not compare it with the paper's."
+    for model in sorted({settings.encoder.model for settings in chosen} - {LABEL_ENCODER.model}):
+        yield f"{model} stands in for {LABEL_ENCODER.model}: do not compare HSR and TSD with the paper's."
+>>>>>>> ae60edf (Write the report's sections in plain English)
     maps = pl.read_parquet(source.datasets["mindmaps"].files())
     if by_hand := int((maps["source"] == "file").sum()):
         yield f"{by_hand} of {len(maps)} mind-maps come from a file of transcribed maps."
@@ -134,7 +161,7 @@ def _paper_table() -> TableBlock:
         "The paper's Table 3 (1,884 mind-maps)",
         ("System", "HSR", "HER", "TSD"),
         rows,
-        "Builder and where its references are from; the paper gives neither node counts nor the threshold.",
+        "Builder and source of its references; the paper gives neither node counts nor the threshold.",
         frozenset({"HSR", "HER"}),
     )
 
@@ -154,15 +181,19 @@ def _entities(source: ReportSource, found: Mapping[str, Summaries]) -> TableBloc
     rows: list[tuple[Cell, ...]] = []
     for tag, summaries in found.items():
         measure = _entity_measure(_settings(source, tag))
+<<<<<<< HEAD
         named = summaries.get(f"{measure}_named", {})
+=======
+        named = summaries.get(f"{measure}_named")
+>>>>>>> ae60edf (Write the report's sections in plain English)
         without = _estimate(summaries, "no_gold_entity")
-        rows.append((tag, measure, without, _estimate(summaries, f"{measure}_named"), named.get("topics", 0)))
+        rows.append((tag, measure, without, _estimate(summaries, f"{measure}_named"), named.topics if named else 0))
     return TableBlock(
         "organization_entities",
         "Entity recall where there is something to recall",
         ("System", "Measure", "Topics without gold entity, share", "HER of the others", "Topics"),
         tuple(rows),
-        "A gold map without entity counts 1 for every tree, which lifts all means of Table 3 alike.",
+        "A gold map without an entity counts 1 for every tree, which raises all means of Table 3 by the same amount.",
     )
 
 
@@ -172,7 +203,7 @@ def _drawings(source: ReportSource, tag: str) -> Iterator[FigureBlock]:
 
 
 def draw_topics(mindmaps: Dataset, trees: Dataset, scores: Dataset, topic: int | None = None) -> Iterator[FigureBlock]:
-    """Gold and built trees side by side, topics in ascending order; those without a built tree are passed over.
+    """Draws gold and built trees side by side, topics in ascending order; skips topics without a built tree.
 
     Args:
         mindmaps: Gold maps.
@@ -185,6 +216,6 @@ def draw_topics(mindmaps: Dataset, trees: Dataset, scores: Dataset, topic: int |
     matches = pl.read_parquet(scores.files("heading_matches")).filter(side="gold")
     pairs = built.join(gold, on="topic_id").sort("topic_id")
     for row in pairs.filter(topic_id=topic).iter_rows(named=True) if topic else pairs.iter_rows(named=True):
-        met = dict(matches.filter(topic_id=row["topic_id"]).select("label", "match").iter_rows())
-        svg = draw_trees(parse_tree(row["gold"]), parse_tree(row["tree"]), met)
+        matching = dict(matches.filter(topic_id=row["topic_id"]).select("label", "match").iter_rows())
+        svg = draw_trees(parse_tree(row["gold"]), parse_tree(row["tree"]), matching)
         yield FigureBlock(f"mindmap-{row['topic_id']}", row["title"], svg, wide=True)

@@ -1,12 +1,12 @@
-"""Questions over papers: averages by tag beside the published ones, outcomes and cost, systems compared."""
+"""Questions over papers: averages by tag beside the published ones, outcomes, cost and comparisons."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from schemas.paperqa import TASK_TAGS
+from schemas.tables.paperqa_scores import PAPERQA_SUMMARIES, PaperqaSummaryRow
 from tasks.reports.blocks import Cell, Change, Section, TableBlock
 from tasks.reports.published_paperqa import PUBLISHED_METHODS, PUBLISHED_MODELS
 from tasks.reports.source import ReportSource
@@ -16,11 +16,12 @@ RUNS, SCORES = "paperqa_run:", "paperqa_scores:"
 ELEMENTS = ("text", "table", "image", "formula", "metadata")
 KINDS = ("single", "multiple", "retrieval", "comprehensive", "subjective", "objective")
 
-Means = Mapping[str, Mapping[str, Any]]
+Means = Mapping[str, PaperqaSummaryRow]
+"""A run's averages by group of questions."""
 
 
 def sections(source: ReportSource) -> list[Section]:
-    """The sections on our runs and on the published ones; none when no answers were scored."""
+    """Returns the sections on our runs and on the published ones; none when no answers were scored."""
     tags = scored_tags(source)
     if not tags:
         return []
@@ -28,50 +29,49 @@ def sections(source: ReportSource) -> list[Section]:
     return [
         Section(
             "Questions over papers",
-            "How many questions does a system answer as their own evaluators demand?",
+            "How many questions does a system answer correctly, by each question's own evaluator?",
             (
-                _table("paperqa_elements", "By kind of evidence, percent right", means, ELEMENTS),
-                _table("paperqa_tasks", "By kind of question and of evaluator, percent right", means, KINDS),
+                _table("paperqa_elements", "Percent correct by kind of evidence", means, ELEMENTS),
+                _table("paperqa_tasks", "Percent correct by kind of question and of evaluator", means, KINDS),
                 _outcomes(source, means),
                 _comparisons(source, means),
             ),
         ),
         Section(
             "Published figures",
-            "What the NeuSym-RAG paper and its page print on the 553 questions of AirQA-Real, percent right.",
+            "Percent correct on the 553 questions of AirQA-Real, from the NeuSym-RAG paper and its page.",
             (_published_models(), _published_methods()),
         ),
     ]
 
 
 def scored_tags(source: ReportSource) -> list[str]:
-    """Tags of the runs that have scores, sorted."""
+    """Returns the tags of the runs that have scores, sorted."""
     return sorted(name.removeprefix(SCORES) for name in source.datasets if name.startswith(SCORES))
 
 
 def _means(source: ReportSource, tag: str) -> Means:
-    rows = pl.read_parquet(source.datasets[SCORES + tag].files("summaries"))
-    return {row["group"]: row for row in rows.iter_rows(named=True)}
+    return {row.group: row for row in PAPERQA_SUMMARIES.rows(source.datasets[SCORES + tag].table("summaries"))}
 
 
 def _percent(means: Means, group: str) -> str | None:
-    """A mean with its interval in percent, as the published tables print it."""
+    """Returns a mean with its interval in percent, as the published tables print it."""
     row = means.get(group)
-    return None if row is None else f"{100 * row['mean']:.1f} ({100 * row['low']:.1f}-{100 * row['high']:.1f})"
+    return None if row is None else f"{100 * row.mean:.1f} ({100 * row.low:.1f}-{100 * row.high:.1f})"
 
 
 def _table(name: str, caption: str, runs: Mapping[str, Means], groups: tuple[str, ...]) -> TableBlock:
     shown = tuple(group for group in groups if group not in TASK_TAGS or any(group in means for means in runs.values()))
     rows = tuple((tag, *(_percent(means, group) for group in (*shown, "all"))) for tag, means in runs.items())
-    counts = {group: row["questions"] for means in runs.values() for group, row in means.items()}
+    counts = {group: row.questions for means in runs.values() for group, row in means.items()}
     held = ", ".join(f"{group} {counts[group]}" for group in (*shown, "all") if group in counts)
     return TableBlock(
         name,
         caption,
         ("System", *shown, "all"),
         rows,
-        f"Micro-averages with 95 % bootstrap intervals over questions; a question without answer counts 0. Questions: "
-        f"{held}. A question counts for each of its tags.",
+        "Micro-averages with 95 % bootstrap intervals over questions; a question without an answer counts 0. "
+        f"Questions: {held}. A question counts for each of its tags.",
     )
 
 
@@ -85,15 +85,15 @@ def _outcomes(source: ReportSource, runs: Mapping[str, Means]) -> TableBlock:
         whole = means["all"]
         tokens = int(answers["input_tokens"].sum()) + int(answers["output_tokens"].sum())
         turns = float(answers["turns"].sum()) / max(len(answers), 1)
-        coverage = f"{whole['answered']} of {whole['questions']}"
-        rows.append((tag, coverage, told, turns, tokens, float(whole["cost_usd"])))
+        coverage = f"{whole.answered} of {whole.questions}"
+        rows.append((tag, coverage, told, turns, tokens, whole.cost_usd))
     columns = ("System", "Answered and scored", "Other outcomes", "Replies a question", "Tokens", "USD, judge included")
-    return TableBlock("paperqa_outcomes", "How runs ended, and what they cost", columns, tuple(rows))
+    return TableBlock("paperqa_outcomes", "Outcomes and cost of each run", columns, tuple(rows))
 
 
 def _comparisons(source: ReportSource, runs: Mapping[str, Means]) -> TableBlock:
-    """Every run against the best one, on the questions that both have."""
-    best = max(runs, key=lambda tag: (runs[tag]["all"]["mean"], tag))
+    """Compares each run with the best one, on the questions that both have."""
+    best = max(runs, key=lambda tag: (runs[tag]["all"].mean, tag))
     scores = {tag: pl.read_parquet(source.datasets[SCORES + tag].files()).select("uuid", "score") for tag in runs}
     rows: list[tuple[Cell, ...]] = []
     for tag in runs:
@@ -108,7 +108,7 @@ def _comparisons(source: ReportSource, runs: Mapping[str, Means]) -> TableBlock:
         f"Against {best}, question by question",
         ("System", "Difference", "Better", "Equal", "Worse", "Questions"),
         tuple(rows),
-        "Randomisation test on questions paired by their uuid.",
+        "Randomization test on questions paired by uuid.",
     )
 
 
@@ -124,7 +124,7 @@ def _published_methods() -> TableBlock:
         "By kind of question and of evaluator",
         columns,
         tuple((row.system, *map(_one_decimal, row[1:])) for row in PUBLISHED_METHODS),
-        "The rows of Graph-RAG and, by kind of question, of NeuSym-RAG do not add up to their averages as printed.",
+        "As printed, the rows of Graph-RAG, and those of NeuSym-RAG by kind of question, do not add up to their averages.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Search engines judged on real queries: scores, which engines can be told apart, where they fail, the judges' care."""
+"""Judged search engines: scores, significant differences, failures, cost, and the reliability of the judges."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -15,17 +15,17 @@ from tasks.store.dataset import Dataset
 
 PREFIX = "search_scores:"
 HEADLINE = 10
-"""Cutoff of the main figures, or the largest below it that there is."""
+"""Cutoff of the main figures; the largest one below it where this one is missing."""
 
 WORST = 8
-"""Queries that are shown with what the judge said."""
+"""How many of the worst queries are shown, with the judge's reasons."""
 
 NAMES = {"mean": "Mean", "ndcg": "nDCG", "high": "80 or above", "coverage": "Judged"}
 _NOTE = (
-    "Mean: reported score (level times 20) of the judged papers among the first k, over all queries; a query for which "
-    "the engine returned nothing counts 0. nDCG: levels as gains, over all papers that any engine returned for the "
-    "query. 80 or above: share of judged papers with level 4 or 5. Judged: share of returned papers with a valid "
-    "judgment; one without counts for nothing. 95 % bootstrap intervals over queries."
+    "Mean: average score (level times 20) of the judged papers among the first k, over all queries; a query for which "
+    "the engine returned nothing counts 0. nDCG: gains are the levels, and the ideal list holds all papers that any "
+    "engine returned for the query. 80 or above: share of judged papers with level 4 or 5. Judged: share of returned "
+    "papers with a valid judgment; papers without one are left out. 95 % bootstrap intervals over queries."
 )
 
 
@@ -51,13 +51,13 @@ class _Judged(NamedTuple):
 
 
 def sections(source: ReportSource) -> list[Section]:
-    """Two sections a judge, and one on the care of the judges; none when no engine was judged."""
+    """Returns two sections for each judge and one on their reliability; none when no engine was judged."""
     tags = sorted(name.removeprefix(PREFIX) for name in source.datasets if name.startswith(PREFIX))
     found: list[Section] = []
     for judged in (_read(source, tag) for tag in tags):
         found += [_section(source, judged), _worst(source, judged)]
     if tags and "agreement" in source.datasets:
-        found += _care(source)
+        found += _reliability(source)
     return found
 
 
@@ -131,7 +131,7 @@ def _comparisons(judged: _Judged) -> TableBlock:
         "Pairs of engines on the same queries",
         ("Pair", "Measure", "Difference", "Interval", "Wins", "Ties", "Losses", "Verdict"),
         tuple(rows),
-        "p after Holm's correction.",
+        "p-values after Holm's correction.",
     )
 
 
@@ -147,7 +147,7 @@ def _cutoffs(judged: _Judged) -> TableBlock:
 
 
 def _groups(judged: _Judged) -> list[str]:
-    """Groups other than all, test sets first, then dimension by dimension."""
+    """Returns the groups other than all, test sets first, then dimension by dimension."""
     groups = judged.summaries["group"].unique().to_list()
     return sorted((group for group in groups if group != "all"), key=lambda g: (not g.startswith("test_set: "), g))
 
@@ -191,7 +191,7 @@ def _values(judged: _Judged) -> TableBlock:
         f"Mean @{k} by test set and by every value of every dimension",
         ("Queries with", "Number", *judged.engines),
         rows,
-        "A value that the benchmark's own table does not list is kept. Intervals are wide where queries are few.",
+        "Values that the benchmark's own table does not list are kept. Groups with few queries have wide intervals.",
     )
 
 
@@ -222,7 +222,7 @@ def _worst(source: ReportSource, judged: _Judged) -> Section:
 
 
 def _firsts(judged: _Judged) -> Iterator[Mapping[str, Any]]:
-    """The judgment of the first paper of every list."""
+    """Yields the judgment of the first paper of every list."""
     pool = pl.read_parquet(judged.judge.files("pool")).filter(rank=1)
     judgments = pl.read_parquet(judged.judge.files()).filter(attempt=0)
     return pool.join(judgments, on=["query_key", "doc_key"]).iter_rows(named=True)
@@ -245,7 +245,7 @@ def _cost(judged: _Judged) -> TableBlock:
         ("Tokens written", int(calls["output_tokens"].sum() or 0)),
         ("USD, when the calls were made", float(calls["cost_usd"].sum() or 0)),
     ]
-    return TableBlock(judged.name("search_cost"), "What was judged, and what it cost", ("Item", "Number"), tuple(rows))
+    return TableBlock(judged.name("search_cost"), "Judgments and their cost", ("Item", "Number"), tuple(rows))
 
 
 def _outcomes(source: ReportSource, judged: _Judged) -> TableBlock:
@@ -265,13 +265,13 @@ def _outcomes(source: ReportSource, judged: _Judged) -> TableBlock:
         )
     return TableBlock(
         judged.name("search_outcomes"),
-        "How engines ended on the queries",
+        "Outcomes of the engines on the queries",
         ("Engine", "Answered", "Empty", "Failed", "Papers a query", "For example"),
         tuple(rows),
     )
 
 
-def _care(source: ReportSource) -> list[Section]:
+def _reliability(source: ReportSource) -> list[Section]:
     dataset = source.datasets["agreement"]
     pairs, sure = pl.read_parquet(dataset.files()), pl.read_parquet(dataset.files("confidences"))
     if not len(pairs):
@@ -287,10 +287,10 @@ def _care(source: ReportSource) -> list[Section]:
     )
     confidence = TableBlock(
         "judges_confidence",
-        "A judge's confidence, and how far others are from its level",
+        "How far other judgments are from a judge's, by the judge's confidence",
         ("Judge", "Confidence", "Against", "Pairs", "Mean distance"),
         tuple(sure.select("judge", "confidence", "against", "pairs", "disagreement").iter_rows()),
-        "A judge that knows when it is wrong has smaller distances where it is surer.",
+        "A well-calibrated judge has smaller distances where it is more confident.",
     )
-    lead = "How stable are the judges, and how far do they agree with each other and with people?"
-    return [Section("Care of the judges", lead, (agreement, confidence) if len(sure) else (agreement,))]
+    lead = "How stable are the judges, and how well do they agree with each other and with people?"
+    return [Section("Reliability of the judges", lead, (agreement, confidence) if len(sure) else (agreement,))]
