@@ -1,7 +1,7 @@
-"""Figures of a synthetic release: a drawn mind-map for some surveys, other figures beside it, and a few bad files.
+"""Draws the figures of a synthetic release: mind-maps for some surveys, other figures, and a few bad files.
 
-The picture of a map carries the map itself as text under the key `MINDMAP`: the offline stand-in, which cannot see,
-reads it from there.
+The PNG of a mind-map also contains the map as text under the key `MINDMAP`, because the offline stand-in for a vision
+model cannot see.
 """
 
 import io
@@ -36,7 +36,7 @@ OTHER_CAPTIONS = (
 
 
 class _Figure(NamedTuple):
-    """A picture and what the list says of it."""
+    """A picture with its entry in the list of figures."""
 
     name: str
     kind: str
@@ -51,9 +51,9 @@ def write_figures(folder: Path, generator: PaperGenerator, share: float, papers:
     Args:
         folder: Created when absent.
         generator: Makes the papers of the release.
-        share: Share of surveys that get figures, 0 to 1; equal shares choose equal surveys.
-        papers: Papers of the release.
-        broken: The first survey also gets a picture that is none, and a name of a picture outside the folder.
+        share: Share of surveys that get figures, 0 to 1; equal shares choose the same surveys.
+        papers: Number of papers in the release.
+        broken: Also gives the first survey a file that is not a picture, and an entry for a file outside the folder.
     """
     for inside in ("data", "img"):
         (folder / inside).mkdir(parents=True, exist_ok=True)
@@ -86,8 +86,8 @@ def _write(folder: Path, head: Head, figure: _Figure) -> dict[str, object]:
     return _entry(name, caption=figure.caption, figType=figure.kind, name=figure.name, page=figure.page)
 
 
-def _entry(picture: str, **told: object) -> dict[str, object]:
-    return {"caption": "Figure 9: A picture.", "figType": "Figure", "name": "9", "page": 8} | told | {
+def _entry(picture: str, **members: object) -> dict[str, object]:
+    return {"caption": "Figure 9: A picture.", "figType": "Figure", "name": "9", "page": 8} | members | {
         "imageText": [],
         "regionBoundary": {"x1": 0, "y1": 0, "x2": WIDTH, "y2": WIDTH},
         "renderURL": f"img/{picture}",
@@ -96,7 +96,7 @@ def _entry(picture: str, **told: object) -> dict[str, object]:
 
 
 def draw_mindmap(tree: Tree) -> bytes:
-    """A PNG that shows a tree, a node a line, and carries it as text."""
+    """Draws a tree as a PNG, one node per line, with the tree as text inside."""
     nodes = list(walk(tree))
     picture = Image.new("RGB", (WIDTH, 2 * MARGIN + ROW * len(nodes)), "white")
     draw, font = ImageDraw.Draw(picture), ImageFont.load_default(15)
@@ -125,9 +125,9 @@ def _draw_bars(random: Random) -> bytes:
 
 
 def _png(picture: Image.Image, mindmap: str | None = None) -> bytes:
-    about = PngInfo()
+    metadata = PngInfo()
     if mindmap:
-        about.add_itxt(MINDMAP, mindmap)
+        metadata.add_itxt(MINDMAP, mindmap)
     data = io.BytesIO()
-    picture.save(data, "PNG", pnginfo=about)
+    picture.save(data, "PNG", pnginfo=metadata)
     return data.getvalue()

@@ -1,7 +1,7 @@
-"""The invented papers of a synthetic release: each a function of its number and a seed, and of nothing else.
+"""Invents the papers of a synthetic release; each paper depends only on its number and the seed.
 
-Papers come in blocks. In a block every area has one direction (an aspect), and the papers of an area and a block, told
-apart by their rank, cite lower ranks. So a larger release begins with the papers of a smaller one.
+Papers come in blocks. In a block every area has one aspect, and the papers of one area and block have ranks and cite
+papers of lower rank. A larger release therefore begins with the papers of a smaller one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ RANKS = 80
 
 FIRST_ID, ID_STEP = 10_000_000, 37
 FIRST_YEAR, LAST_YEAR = 2008, 2025
-MOST_REFERENCES = 60
+MAX_REFERENCES = 60
 ABSTRACT_SHARE, NO_REFERENCES_SHARE = 0.95, 0.04
 
 LINKS: tuple[tuple[Match, bool], ...] = (
@@ -34,11 +34,11 @@ LINKS: tuple[tuple[Match, bool], ...] = (
     ("none", False),
 )
 LINK_WEIGHTS = (65, 10, 8, 10, 7)
-"""How often a reference is linked by the bibliography's entry or a mention, and by the citations table."""
+"""Relative frequency of each way in which a reference is linked: by entry or mention, and by the citations table."""
 
 
 class Head(NamedTuple):
-    """What other papers can know of a paper; `published` is cut to what `precision` says when it is written."""
+    """The part of a paper that other papers can cite; `published` is written only as precisely as `precision` says."""
 
     number: int
     corpus_id: int
@@ -50,7 +50,7 @@ class Head(NamedTuple):
 
 
 class Reference(NamedTuple):
-    """A cited paper: mentions in the body, where the bibliography holds its match, and whether `citations` has it."""
+    """A cited paper: its mentions in the body, where its match is given, and whether `citations` has it."""
 
     head: Head
     mentions: int
@@ -59,7 +59,7 @@ class Reference(NamedTuple):
 
 
 class Paper(NamedTuple):
-    """All of a paper; `sections` (heading, paragraphs) are empty where there is no full text."""
+    """A complete paper; `sections` (heading, paragraphs) are empty if it has no full text."""
 
     head: Head
     field: str
@@ -70,7 +70,7 @@ class Paper(NamedTuple):
 
 
 class _Fill(dict[str, str]):
-    """Fills the slots of a pattern with words drawn at random, anew for every slot."""
+    """Fills each slot of a pattern with a random word."""
 
     def __init__(self, random: Random, choices: dict[str, Sequence[str]]) -> None:
         super().__init__()
@@ -82,17 +82,17 @@ class _Fill(dict[str, str]):
 
 
 def pick(random: Random, values: Sequence[T]) -> T:
-    """One of the values; faster than `Random.choice`."""
+    """Returns one of the values; faster than `Random.choice`."""
     return values[int(random.random() * len(values))]
 
 
 class PaperGenerator:
-    """All papers of a seed, of which a release takes the first ones.
+    """Generates papers by number; a release consists of the first ones.
 
     Args:
         seed: Any integer.
         full_text_share: Share of papers with full text, 0 to 1.
-        paragraphs: Paragraphs of a section.
+        paragraphs: Number of paragraphs in a section.
     """
 
     def __init__(self, seed: int, full_text_share: float, paragraphs: int) -> None:
@@ -106,7 +106,7 @@ class PaperGenerator:
         return Random("/".join(map(str, (self._seed, *parts))))  # noqa: S311
 
     def _make_choices(self, area: int, block: int) -> dict[str, Sequence[str]]:
-        """The vocabulary of an area in a block."""
+        """Returns the vocabulary of an area in a block."""
         random = self._random("topic", area, block)
         favourites = random.sample(words.AREAS[area].words, 8)
         return {
@@ -145,7 +145,7 @@ class PaperGenerator:
         )
 
     def paper(self, number: int) -> Paper:
-        """The paper of a number from 0."""
+        """Returns a paper by its number, from 0."""
         area, _, block = _place(number)
         head = self.head(number)
         random = self._random(number, "paper")
@@ -158,7 +158,7 @@ class PaperGenerator:
         return Paper(head, field, venue, abstract, references, sections)
 
     def mindmap(self, number: int) -> Tree:
-        """How the survey of a number organises its field: methods, below them what they work on; 3 to 5 levels."""
+        """Returns the mind-map of a survey: methods with the objects they work on, on 3 to 5 levels."""
         area, _, block = _place(number)
         random = self._random(number, "mindmap")
         choices = self._choices(area, block)
@@ -184,7 +184,7 @@ class PaperGenerator:
             yield heading, tuple(self._write(head, random, fill, 4) for _ in range(self._paragraphs))
 
     def _cite(self, head: Head, random: Random) -> Iterator[Reference]:
-        """References to lower ranks of the same area: most of them by a survey, a few by a paper."""
+        """Yields references to lower ranks of the same area: many for a survey, a few for a paper."""
         area, rank, block = _place(head.number)
         if head.kind in ("questionnaire", "telescope") or random.random() < NO_REFERENCES_SHARE:
             return
@@ -192,7 +192,7 @@ class PaperGenerator:
         if block:
             pool += [_number(area, lower, random.randrange(block)) for lower in (1, 2)]
         most = int(0.7 * len(pool)) + 1 if head.kind == "survey" else random.randint(2, 7)
-        for number in random.sample(pool, min(most, len(pool), MOST_REFERENCES)):
+        for number in random.sample(pool, min(most, len(pool), MAX_REFERENCES)):
             match, in_citations = random.choices(LINKS, LINK_WEIGHTS)[0]
             mentions = random.choices((1, 2, 3, 5), (55, 25, 15, 5))[0]
             yield Reference(self.head(number), mentions, match, in_citations)
@@ -203,7 +203,7 @@ def _node(label: str) -> Tree:
 
 
 def _place(number: int) -> tuple[int, int, int]:
-    """Area, rank and block of a paper."""
+    """Returns area, rank and block of a paper."""
     block, inside = divmod(number, RANKS * len(words.AREAS))
     rank, area = divmod(inside, len(words.AREAS))
     return area, rank, block

@@ -1,4 +1,4 @@
-"""Writes a small release of invented papers in Semantic Scholar's file format, any size from a seed."""
+"""Writes a synthetic release: any number of invented papers in Semantic Scholar's file format, from a seed."""
 
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
@@ -25,28 +25,28 @@ from tasks.demo.release_records import (
 
 
 class SyntheticSettings(Settings):
-    """What to write; equal settings give equal bytes."""
+    """Settings of a synthetic release; equal settings give equal bytes."""
 
     release: str = Field(default="2026-01-06", pattern=r"^\d{4}-\d{2}-\d{2}$", description="Name of the release.")
-    papers: int = Field(default=2_000, ge=30, description="Number of papers; a larger release begins with the same.")
-    seed: int = Field(default=42, description="Another seed, other papers.")
+    papers: int = Field(default=2_000, ge=30, description="Number of papers; a larger release begins with these.")
+    seed: int = Field(default=42, description="Another seed gives other papers.")
     files: int = Field(default=4, ge=1, le=250, description="Files of each dataset.")
     full_text: Literal["s2orc_v2", "s2orc"] = Field(default="s2orc_v2", description="Format of the full texts.")
     full_text_share: float = Field(default=0.85, ge=0, le=1, description="Share of papers with full text.")
     paragraphs: int = Field(default=2, ge=1, le=1_000, description="Paragraphs of each of the seven sections.")
-    figures: float = Field(default=0, ge=0, le=1, description="Share of surveys with figures, a mind-map among them.")
+    figures: float = Field(default=0, ge=0, le=1, description="Share of surveys with figures, one of them a mind-map.")
     broken: bool = Field(default=True, description="Put a few lines that cannot be used into the first files.")
 
 
 def write_release(folder: Path, settings: SyntheticSettings) -> dict[DatasetName, int]:
     """Writes `<folder>/<release>/<dataset>/part-<n>.jsonl.gz` and returns the number of lines of each dataset.
 
-    Paper n goes to file n modulo `files`. With `broken`, seven lines that cannot be used stand before the first record
-    of each dataset; the last of them is an outdated version of that record. Figures lie in `<folder>/<release>/figures`
-    in pdffigures2's layout.
+    Paper n goes to file n modulo `files`. With `broken`, seven lines that cannot be used come before the first record
+    of each dataset; the last of them is an outdated version of that record. Figures are written to
+    `<folder>/<release>/figures` in pdffigures2's layout.
 
     Args:
-        folder: The mirror; created when absent.
+        folder: Folder of the release mirror; created when absent.
         settings: What to write.
     """
     target = folder / settings.release
@@ -85,7 +85,7 @@ def _format(paper: Paper, full_text: Literal["s2orc_v2", "s2orc"]) -> dict[Datas
 
 @contextmanager
 def _create(path: Path) -> Generator[IGzipFile]:
-    """A new gzip file without name and time in its header: equal content is equal bytes."""
+    """Creates a gzip file without name and time in its header, so that equal content gives equal bytes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as raw, IGzipFile("", "wb", fileobj=raw, mtime=0) as output:
         yield output

@@ -1,7 +1,7 @@
-"""The file format of a synthetic release: invented papers as the JSON objects that Semantic Scholar would give.
+"""Formats invented papers as the JSON objects of a Semantic Scholar release.
 
-Some full texts are as irregular as real ones, by their number: offsets as numeric strings, spans that are empty, out of
-range or unsorted, ids as integers.
+As in real releases, some full texts are irregular, depending on their number: offsets as numeric strings, spans that
+are empty, out of range or unsorted, ids as integers.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 
 class Names(NamedTuple):
-    """Names of the annotations in one version of the format."""
+    """Names of the annotations in one version of the full-text format."""
 
     header: str
     mention: str
@@ -30,7 +30,7 @@ V2 = Names("section_header", "bib_ref", "bib_entry", "bib_title")
 
 
 def format_paper(paper: Paper) -> Json:
-    """A record of `papers`."""
+    """Returns a record of `papers`."""
     head = paper.head
     return {
         "corpusid": head.corpus_id,
@@ -53,7 +53,7 @@ def format_paper(paper: Paper) -> Json:
 
 
 def format_abstract(paper: Paper) -> Json:
-    """A record of `abstracts`; blank where the paper has none."""
+    """Returns a record of `abstracts`; the abstract is blank if the paper has none."""
     return {
         "corpusid": paper.head.corpus_id,
         "openaccessinfo": _open_access(paper.head),
@@ -62,7 +62,7 @@ def format_abstract(paper: Paper) -> Json:
 
 
 def format_citations(paper: Paper) -> Iterator[Json]:
-    """The paper's records of `citations`; every tenth paper has one whose cited paper is not resolved."""
+    """Yields the paper's records of `citations`; every tenth paper has one whose cited paper is unresolved."""
     cited = [(reference.head.corpus_id, reference.mentions) for reference in paper.references if reference.in_citations]
     unresolved = [(None, 1)] if cited and paper.head.number % 10 == 0 else []
     for place, (corpus_id, mentions) in enumerate([*cited, *unresolved]):
@@ -77,7 +77,7 @@ def format_citations(paper: Paper) -> Iterator[Json]:
 
 
 class _Text:
-    """A text under construction, and the spans of its annotations."""
+    """Builds a text and the spans of its annotations."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
@@ -85,7 +85,7 @@ class _Text:
         self._spans: dict[str, list[Json]] = {}
 
     def add(self, text: str, *names: str, attributes: Json | None = None, end: str = "\n") -> None:
-        """Appends a text annotated under each of `names`, then `end`."""
+        """Appends a text with an annotation for each of `names`, then `end`."""
         self.mark(names, self._length, self._length + len(text), attributes)
         self._parts += (text, end)
         self._length += len(text) + len(end)
@@ -102,7 +102,7 @@ class _Text:
         return self._length
 
     def dump(self, absent: tuple[str, ...], number: int) -> Json:
-        """Text and annotations as in a record; `absent` annotations are null."""
+        """Returns text and annotations as in a record; `absent` annotations are null."""
         spans = self._spans
         if number % 11 == 0:
             spans = {k: [s | {"start": str(s["start"]), "end": str(s["end"])} for s in v] for k, v in spans.items()}
@@ -113,7 +113,7 @@ class _Text:
 
 
 def format_s2orc_v2(paper: Paper) -> Json:
-    """A record of `s2orc_v2`: body and bibliography apart."""
+    """Returns a record of `s2orc_v2`, with body and bibliography as two texts."""
     body, bibliography = _Text(), _Text()
     _add_body(body, paper, V2)
     _add_bibliography(bibliography, paper, V2)
@@ -129,7 +129,7 @@ def format_s2orc_v2(paper: Paper) -> Json:
 
 
 def format_s2orc(paper: Paper) -> Json:
-    """A record of `s2orc` (v1): one text from the title to the bibliography."""
+    """Returns a record of `s2orc` (v1): one text from the title to the bibliography."""
     text = _Text()
     text.add("")
     text.add(paper.head.title, "title")
@@ -210,7 +210,7 @@ def _open_access(head: Head) -> Json:
 
 
 def broken_lines(dataset: DatasetName, first: Json) -> list[bytes]:
-    """Lines that cannot be used, each for another reason, and an outdated version of the dataset's first record."""
+    """Returns lines that cannot be used, each for a different reason, and an outdated version of the first record."""
     key = "citingcorpusid" if dataset == "citations" else "corpusid"
     wrong = {
         "papers": {"year": "MMXX"},

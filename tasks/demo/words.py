@@ -1,4 +1,4 @@
-"""Word lists and sentence patterns of the synthetic release; all invented for it."""
+"""Word lists and sentence patterns of the synthetic release, all invented."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Approximate nearest neighbours as a stated option: the stage builds an index and measures what it misses."""
+"""Stage `ann`: builds an approximate nearest neighbour index and measures its recall."""
 
 import json
 from typing import Any, Literal
@@ -15,19 +15,19 @@ from tasks.store.stage import stage
 from tasks.store.workspace import Workspace
 
 QUERIES = 200
-"""Documents that serve as queries when recall is measured."""
+"""Number of documents used as queries to measure recall."""
 
 DEPTH = 100
-"""Rank at which it is measured."""
+"""Rank at which recall is measured."""
 
 TRAINING = 200_000
-"""Vectors from which an index learns its cells or scales, at most."""
+"""Maximum number of vectors with which an index is trained."""
 
 RECALL = "recall.json"
 
 
 class AnnSettings(Settings):
-    """Which index: `ivf` visits a sixteenth of its cells, `hnsw` walks a graph, `sq8` keeps a byte a component."""
+    """Kind of index: `ivf` searches a sixteenth of its cells, `hnsw` a graph, `sq8` stores one byte per component."""
 
     kind: Literal["ivf", "hnsw", "sq8"]
 
@@ -39,14 +39,14 @@ def ann(work: Workspace[AnnSettings]) -> None:
     Input: `embeddings`. Output: `faiss.index`, `ids.npy` (corpus_id by row), `recall.json`.
 
     Deviates:
-        The paper searches exactly. Numbers of a run over this index belong beside the recall recorded here. The graph
-        of `hnsw` depends on the order of insertion, so it is built by one thread.
+        The paper searches exactly. Report the scores of a run over this index together with the recall recorded here.
+        The graph of `hnsw` depends on the order of insertion, so it is built by one thread.
     """
     embeddings = work.dataset("embeddings")
     for shard in work.pending(["index"]):
         with shard:
             faiss = load_faiss()
-            index = _untrained(faiss, work.settings.kind, *_shape(embeddings))
+            index = _empty_index(faiss, work.settings.kind, *_shape(embeddings))
             index.train(_sample(embeddings, TRAINING))
             ids = _add(faiss, index, embeddings, one_thread=work.settings.kind == "hnsw")
             faiss.write_index(index, str(shard.file(INDEX)))
@@ -60,7 +60,7 @@ def ann(work: Workspace[AnnSettings]) -> None:
 
 
 def _add(faiss: Any, index: Any, embeddings: Dataset, one_thread: bool) -> NDArray[np.int64]:
-    """Adds all vectors; by one thread where the order of insertion shapes the index."""
+    """Adds all vectors, with a single thread where the index depends on the order of insertion."""
     threads = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(1 if one_thread else threads)
     try:
@@ -70,10 +70,10 @@ def _add(faiss: Any, index: Any, embeddings: Dataset, one_thread: bool) -> NDArr
 
 
 def measure_recall(index: DenseIndex, embeddings: Dataset) -> float:
-    """Mean share of the exact nearest 100 documents that an index finds in its first 100.
+    """Returns the mean share of the 100 exactly nearest documents that the index returns among its first 100.
 
-    Queries are documents at even distances; each batch of embeddings is compared with all of them, so that memory
-    does not grow with the corpus.
+    Queries are evenly spaced documents. Each batch of embeddings is compared with all of them, so memory does not grow
+    with the corpus.
     """
     queries = _sample(embeddings, QUERIES)
     ids = np.empty((len(queries), 0), np.int64)
@@ -90,10 +90,10 @@ def measure_recall(index: DenseIndex, embeddings: Dataset) -> float:
 
 
 def _shape(embeddings: Dataset) -> tuple[int, int]:
-    """Number of vectors, and their components.
+    """Returns the number of vectors and their dimensions.
 
     Raises:
-        BadInput: There are none.
+        BadInput: The dataset has no vectors.
     """
     rows = sum(entry.rows or 0 for entry in embeddings.manifest.files)
     if not rows:
@@ -102,7 +102,7 @@ def _shape(embeddings: Dataset) -> tuple[int, int]:
 
 
 def _sample(embeddings: Dataset, size: int) -> NDArray[np.float32]:
-    """At most `size` vectors at even distances over all rows, `(n, dim) float32`."""
+    """Returns at most `size` evenly spaced vectors, `(n, dim) float32`."""
     rows, _ = _shape(embeddings)
     wanted = np.unique(np.linspace(0, rows - 1, min(size, rows)).astype(np.int64))
     parts: list[NDArray[np.float32]] = []
@@ -113,8 +113,8 @@ def _sample(embeddings: Dataset, size: int) -> NDArray[np.float32]:
     return np.concatenate(parts)
 
 
-def _untrained(faiss: Any, kind: str, rows: int, dimensions: int) -> Any:
-    """An empty index of a kind, with parameters that follow the number of rows."""
+def _empty_index(faiss: Any, kind: str, rows: int, dimensions: int) -> Any:
+    """Returns an empty index of a kind, with parameters that depend on the number of rows."""
     metric = faiss.METRIC_INNER_PRODUCT
     if kind == "sq8":
         return faiss.IndexScalarQuantizer(dimensions, faiss.ScalarQuantizer.QT_8bit, metric)

@@ -1,4 +1,4 @@
-"""BM25 over one field of the documents: the stage that builds the index, and the index opened for searching."""
+"""Stage `bm25`: builds a tantivy index of one field of the documents; `Bm25Index` opens it for search."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,27 +24,27 @@ from tasks.store.workspace import Workspace
 FOLDER = "index"
 BODY = "body"
 CORPUS_ID = "corpus_id"
-PARTS = ("fast", "fieldnorm", "idx", "pos", "store", "term")
-"""File name endings of a tantivy segment."""
+SEGMENT_FILES = ("fast", "fieldnorm", "idx", "pos", "store", "term")
+"""Extensions of the files of a tantivy segment."""
 
 SHARD_DOCUMENTS = 50_000
-"""Buckets are indexed together up to about this many documents."""
+"""Buckets are grouped into shards of up to about this many documents."""
 
 SEGMENT_BYTES = 512 * 2**20
-"""A segment is closed after this much text, so that it always fits `HEAP_BYTES` and is written in one piece."""
+"""A segment is closed after this much text, so that it always fits in `HEAP_BYTES` and is written in one piece."""
 
 HEAP_BYTES = 1_000_000_000
-"""Upper bound of the writer's memory."""
+"""Memory limit of the index writer."""
 
 
 class Bm25Settings(Settings):
-    """What is indexed."""
+    """Which field is indexed."""
 
     field: Field
 
 
 class _Group(NamedTuple):
-    """Buckets that one shard indexes, the number of the group, and a folder to work in."""
+    """The buckets that one shard indexes, and a scratch folder."""
 
     number: int
     buckets: tuple[Bucket, ...]
@@ -58,7 +58,7 @@ class _Group(NamedTuple):
 
     @property
     def files(self) -> list[Path]:
-        """What decides the group's segments."""
+        """All files that the group's segments depend on."""
         return [path for bucket in self.buckets for path in bucket if path]
 
 
@@ -66,29 +66,28 @@ class _Group(NamedTuple):
 def bm25(work: Workspace[Bm25Settings]) -> None:
     """Indexes a field of all documents with tantivy; equal documents give equal bytes.
 
-    Inputs: `documents`; `full_texts` when the field is `text`. Output: a tantivy index in the folder `index`, which
-    tantivy opens like any other.
+    Inputs: `documents`; `full_texts` when the field is `text`. Output: a standard tantivy index in the folder `index`.
 
-    Tantivy names segments at random and merges them when it likes. Here every segment is written by one commit of one
-    thread into an index of its own, gets its place as its name, and one description then lists them all: segments
-    are built by several processes, survive a kill one shard at a time, are taken over from an earlier index when their
-    documents are the same, and scores do not depend on the split, because tantivy sums its statistics over segments.
+    Tantivy itself names segments at random and merges them at any time. Here one thread writes each segment with one
+    commit into an index of its own, the segment is renamed to its position, and a single description lists all
+    segments. So several processes can build segments, a killed build resumes at the shard, and segments whose documents
+    did not change are reused. Scores do not depend on the split, because tantivy sums its statistics over segments.
     """
     field = work.settings.field
     groups = {
         f"{number:05d}": _Group(number, buckets, field, work.scratch)
-        for number, buckets in enumerate(_grouped(field_buckets(work, field)))
+        for number, buckets in enumerate(_group_buckets(field_buckets(work, field)))
     }
     work.map_shards(_index_group, groups, {name: group.files for name, group in groups.items()})
     for shard in work.pending(["description"]):
         with shard:
             found = [json.loads((work.folder / group.description).read_bytes()) for group in groups.values()]
-            merged = _merged(found)
+            merged = _merge_descriptions(found)
             shard.file(f"{FOLDER}/meta.json").write_text(json.dumps(merged, indent=1))
 
 
-def _grouped(buckets: Sequence[Bucket]) -> Iterator[tuple[Bucket, ...]]:
-    """Consecutive buckets in groups of a power of two, so that a few documents more leave the groups as they were."""
+def _group_buckets(buckets: Sequence[Bucket]) -> Iterator[tuple[Bucket, ...]]:
+    """Yields groups of consecutive buckets; the size is a power of two, so it rarely changes as a corpus grows."""
     documents = sum(bucket.rows for bucket in buckets)
     most = max(1, SHARD_DOCUMENTS * len(buckets) // max(1, documents))
     size = 1 << (most.bit_length() - 1)
@@ -97,15 +96,15 @@ def _grouped(buckets: Sequence[Bucket]) -> Iterator[tuple[Bucket, ...]]:
 
 
 def _index_group(shard: Shard, group: _Group) -> None:
-    """Writes the segments of one group, and tantivy's description of them for the last shard."""
+    """Writes the segments of one group, and tantivy's description of them for the last shard to merge."""
     shard.counts.read = sum(bucket.rows for bucket in group.buckets)
     texts = (text for bucket in group.buckets for text in field_texts(group.field, bucket))
     descriptions: list[dict[str, Any]] = []
     for place, chunk in enumerate(_chunks(texts)):
-        # After a failure tantivy's threads may still write there; scratch goes with the build.
+        # After a failure tantivy's threads may still write there; scratch is deleted with the build.
         with TemporaryDirectory(dir=group.scratch, ignore_cleanup_errors=True) as folder:
             descriptions.append(_write_segments(shard, chunk, f"{group.number:08x}{place:08x}", Path(folder)))
-    merged = _merged(descriptions)
+    merged = _merge_descriptions(descriptions)
     shard.counts.kept = sum(segment["max_doc"] for segment in merged["segments"])
     if missing := shard.counts.read - shard.counts.kept:
         shard.counts.dropped[f"no_{group.field}"] = missing
@@ -113,7 +112,7 @@ def _index_group(shard: Shard, group: _Group) -> None:
 
 
 def _chunks(texts: Iterator[FieldText]) -> Iterator[Iterator[FieldText]]:
-    """Splits a stream wherever `SEGMENT_BYTES` of text have passed; at least one chunk, which may be empty."""
+    """Splits a stream into chunks of about `SEGMENT_BYTES` of text; yields at least one chunk, which may be empty."""
 
     def chunk(first: FieldText | None) -> Iterator[FieldText]:
         size = 0
@@ -131,9 +130,9 @@ def _chunks(texts: Iterator[FieldText]) -> Iterator[Iterator[FieldText]]:
 
 
 def _write_segments(shard: Shard, texts: Iterable[FieldText], prefix: str, folder: Path) -> dict[str, Any]:
-    """Indexes texts in an empty folder and moves the renamed files to the shard; returns the renamed description.
+    """Indexes texts in an empty folder, moves the files to the shard under new names, and returns their description.
 
-    One commit gives one segment; when a single text overflows the writer's memory, a few in a fixed order.
+    One commit writes one segment, or a few in a fixed order when a single text exceeds the writer's memory.
     """
     schema = tantivy.SchemaBuilder()
     schema.add_text_field(BODY, tokenizer_name=NAME, index_option="freq")
@@ -149,22 +148,22 @@ def _write_segments(shard: Shard, texts: Iterable[FieldText], prefix: str, folde
     for place, segment in enumerate(description["segments"]):
         old, new = segment["segment_id"].replace("-", ""), f"{prefix}{place:016x}"
         segment["segment_id"] = new
-        for part in PARTS:
+        for part in SEGMENT_FILES:
             (folder / f"{old}.{part}").replace(shard.file(f"{FOLDER}/{new}.{part}"))
     return description
 
 
-def _merged(descriptions: list[dict[str, Any]]) -> dict[str, Any]:
-    """One description (tantivy's `meta.json`) for the segments of several indexes of one schema."""
+def _merge_descriptions(descriptions: list[dict[str, Any]]) -> dict[str, Any]:
+    """Merges the descriptions (tantivy's `meta.json`) of several indexes with the same schema into one."""
     segments = [segment for description in descriptions for segment in description["segments"]]
     return {**descriptions[0], "segments": segments, "opstamp": sum(segment["max_doc"] for segment in segments)}
 
 
 class Bm25Index:
-    """An index opened for searching; `k1` 1.2 and `b` 0.75 are tantivy's own and cannot be chosen.
+    """A BM25 index opened for search; tantivy fixes `k1` = 1.2 and `b` = 0.75.
 
     Args:
-        dataset: Dataset of stage `bm25`. Nothing is written into it, so that it may lie on a read-only disk.
+        dataset: Dataset of stage `bm25`. Nothing is written into it, so it may be on a read-only disk.
 
     Raises:
         BadInput: Tantivy cannot read the index.
@@ -192,14 +191,14 @@ class Bm25Index:
         return self._searcher.num_docs
 
     def document_frequency(self, term: str) -> int:
-        """Number of documents that hold a term."""
+        """Returns the number of documents that contain a term."""
         return self._searcher.doc_freq(BODY, term)
 
     def search(self, weights: Mapping[str, float], n: int) -> Ranked:
-        """The first `n` documents that hold any of the terms, by the sum of weight times BM25.
+        """Returns the top `n` documents that contain any of the terms, by the sum of weight times BM25.
 
         Args:
-            weights: Weight by index term, > 0.
+            weights: Weight of each index term, > 0.
             n: Number of documents, >= 1.
         """
         if not weights or not self.size:

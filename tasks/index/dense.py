@@ -1,4 +1,4 @@
-"""Nearest documents by embedding: a FAISS index, exact or approximate, opened for searching."""
+"""Nearest neighbour search over embeddings with FAISS, exact or approximate."""
 
 from collections.abc import Iterator, Sequence
 from importlib import import_module
@@ -18,19 +18,19 @@ from tasks.store.dataset import Dataset
 IDS = "ids.npy"
 INDEX = "faiss.index"
 ROWS = 65_536
-"""Embeddings that are read at once."""
+"""Embeddings read at once."""
 
 GPU_DEPTH = 2048
-"""FAISS gives at most so many documents from a GPU."""
+"""Maximum number of documents that FAISS returns from a GPU."""
 
 ROUNDING = 1e-5
-"""How far cosines in float32 lie from those in float64, twice; on a GPU in float16 it is `HALF_ROUNDING`."""
+"""Twice the largest error of a cosine in float32; on a GPU in float16 it is `HALF_ROUNDING`."""
 
 HALF_ROUNDING = 1e-3
 
 
 def load_faiss() -> Any:
-    """The module `faiss`.
+    """Imports and returns the module `faiss`.
 
     Raises:
         MissingDependency: It is not installed.
@@ -42,16 +42,16 @@ def load_faiss() -> Any:
 
 
 class DenseIndex:
-    """Documents by cosine similarity, one total order whatever the machine.
+    """An index opened for search that ranks documents by cosine similarity, in the same order on every machine.
 
-    FAISS finds candidates; their scores are then computed again from the index's own vectors in float64 and rounded to
-    float32, so that order and ties do not depend on the number of documents asked for, on threads, or on a GPU.
+    FAISS finds candidates. Their scores are then recomputed from the index's own vectors in float64 and rounded to
+    float32, so that order and ties do not depend on the number of documents requested, on threads, or on a GPU.
 
     Args:
         index: A FAISS index of unit vectors by inner product.
         ids: `(n,) int64`, corpus_id by FAISS row; distinct.
         accelerated: The same vectors on a GPU; searched first.
-        rounding: How far FAISS's cosines may lie from exact ones, twice.
+        rounding: Twice the largest error of a cosine from FAISS.
     """
 
     def __init__(self, index: Any, ids: NDArray[np.int64], accelerated: Any = None, rounding: float = ROUNDING) -> None:
@@ -66,15 +66,15 @@ class DenseIndex:
 
     @classmethod
     def open(cls, embeddings: Dataset, *, half: bool = False, device: Device = "auto") -> "DenseIndex":
-        """Exact search over a dataset of stage `embeddings`; 4 bytes a component in memory.
+        """Opens exact search over a dataset of stage `embeddings`, with 4 bytes of memory per component.
 
         Args:
-            embeddings: Its vectors are normalised again in float32.
-            half: 2 bytes a component: vectors are rounded to float16 once more, scores move by less than 1e-3.
-            device: `cuda` keeps a copy on the GPU; `auto` does so when there is one.
+            embeddings: The dataset; its vectors are normalised again in float32.
+            half: Use 2 bytes per component: vectors are rounded to float16, and scores change by less than 1e-3.
+            device: `cuda` keeps a copy on the GPU; `auto` does so if there is one.
 
         Raises:
-            MissingDependency: FAISS is not installed, or has no GPU although `cuda` was asked for.
+            MissingDependency: FAISS is not installed, or finds no GPU although `cuda` was requested.
         """
         faiss = load_faiss()
         dimensions = pq.read_schema(embeddings.files()[0]).field("vector").type.list_size
@@ -90,7 +90,7 @@ class DenseIndex:
 
     @classmethod
     def open_ann(cls, ann: Dataset) -> "DenseIndex":
-        """Approximate search over a dataset of stage `ann`: documents can be missed, and a deeper search finds more."""
+        """Opens approximate search over a dataset of stage `ann`; it can miss documents that a deeper search finds."""
         faiss = load_faiss()
         index = faiss.read_index(str(ann.path(INDEX)))
         return cls(index, np.load(ann.path(IDS)))
@@ -106,19 +106,19 @@ class DenseIndex:
         return self._index.d
 
     def search(self, vector: NDArray[np.float32], n: int, kept: NDArray[np.bool_] | None = None) -> Ranked:
-        """The first `n` documents by cosine similarity.
+        """Returns the top `n` documents by cosine similarity.
 
         Args:
             vector: `(dim,) float32`, any norm > 0.
             n: Number of documents, >= 1.
-            kept: `(size,) bool` in the order of `ids`: only these are searched.
+            kept: `(size,) bool` in the order of `ids`; only documents that are True here are searched.
 
         Raises:
-            BadInput: The vector has another length than the documents', is zero or is not finite.
+            BadInput: The vector has another length than those of the documents, is zero, or is not finite.
         """
         if vector.shape != (self.dimensions,):
             raise BadInput(
-                f"query vector of shape {vector.shape}: documents have vectors of {self.dimensions} components"
+                f"query vector has shape {vector.shape}, but documents have vectors of {self.dimensions} components"
             )
         query = unit_rows(np.asarray(vector, np.float32)[None, :])
         size = self.size if kept is None else int(kept.sum())
@@ -127,7 +127,7 @@ class DenseIndex:
         return first_in_order(lambda depth: self._fetch(query, depth, kept), n, size, margin=self._rounding)
 
     def vectors(self, ids: Sequence[int]) -> NDArray[np.float32]:
-        """Unit vectors of documents, `(n, dim) float32`, in the order of `ids`.
+        """Returns unit vectors of documents, `(n, dim) float32`, in the order of `ids`.
 
         Raises:
             BadInput: A document has no embedding.
@@ -137,12 +137,12 @@ class DenseIndex:
         known = at < self.size
         known[known] = self.ids[self._by_id[at[known]]] == asked[known]
         if not known.all():
-            raise BadInput(f"document {asked[~known][0]}: it has no embedding in this index")
+            raise BadInput(f"document {asked[~known][0]} has no embedding in this index")
         rows = self._by_id[at]
         return unit_rows(self._index.reconstruct_batch(rows))
 
     def _fetch(self, query: NDArray[np.float32], depth: int, kept: NDArray[np.bool_] | None) -> Ranked:
-        """FAISS's best `depth` rows, scored again."""
+        """Returns the best `depth` documents by FAISS, with recomputed scores."""
         rows = self._gpu_rows(query, depth, kept)
         if rows is None:
             _, found = self._index.search(query, depth, params=self._parameters(depth, kept))
@@ -153,7 +153,7 @@ class DenseIndex:
     def _gpu_rows(
         self, query: NDArray[np.float32], depth: int, kept: NDArray[np.bool_] | None
     ) -> NDArray[np.int64] | None:
-        """The best `depth` rows when there is a GPU and they are among its first `GPU_DEPTH`; it cannot filter."""
+        """Returns the best `depth` rows from the GPU, or None if it has too few: it cannot filter before the search."""
         if self._accelerated is None:
             return None
         _, found = self._accelerated.search(query, min(GPU_DEPTH, self.size))
@@ -171,7 +171,7 @@ class DenseIndex:
 
 
 def embedding_batches(embeddings: Dataset) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-    """Ids `(n,)` and unit vectors `(n, dim) float32` of a dataset of stage `embeddings`, a batch at a time."""
+    """Yields ids `(n,)` and unit vectors `(n, dim) float32` of a dataset of stage `embeddings` in batches."""
     for path in embeddings.files():
         for batch in pq.ParquetFile(path).iter_batches(ROWS, columns=["corpus_id", "vector"]):
             table = pa.Table.from_batches([batch])
@@ -179,7 +179,7 @@ def embedding_batches(embeddings: Dataset) -> Iterator[tuple[NDArray[np.int64], 
 
 
 def add_embeddings(index: Any, embeddings: Dataset) -> NDArray[np.int64]:
-    """Adds all vectors of a dataset to a FAISS index; returns the corpus_ids of its rows."""
+    """Adds all vectors of a dataset to a FAISS index and returns the corpus_ids of its rows."""
     ids = [np.empty(0, np.int64)]
     for batch, vectors in embedding_batches(embeddings):
         index.add(vectors)
@@ -188,12 +188,12 @@ def add_embeddings(index: Any, embeddings: Dataset) -> NDArray[np.int64]:
 
 
 def _on_gpu(faiss: Any, index: Any, half: bool, device: Device) -> Any:
-    """A copy of an exact index on the first GPU, or None where there is none (or none is wanted)."""
+    """Returns a copy of an exact index on the first GPU, or None without a GPU or with `device` cpu."""
     found = faiss.get_num_gpus() if hasattr(faiss, "get_num_gpus") else 0
     if device == "cpu" or (device == "auto" and not found):
         return None
     if not found:
-        raise MissingDependency("device cuda: this faiss finds no GPU; pip install 'research-arena[gpu]' or take cpu")
+        raise MissingDependency("device cuda: faiss finds no GPU; pip install 'research-arena[gpu]' or use device cpu")
     options = faiss.GpuClonerOptions()
     options.useFloat16 = half
     return faiss.index_cpu_to_gpu(faiss.StandardGpuResources(), 0, index, options)

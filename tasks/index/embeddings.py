@@ -1,4 +1,4 @@
-"""Embeddings of one field of the documents: the stage that makes them, and reading them back."""
+"""Stage `embeddings`: encodes one field of the documents; also opens the encoder of a dataset."""
 
 import hashlib
 import json
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,13 +29,13 @@ from tasks.store.workspace import Progress, Workspace
 
 DESCRIPTION = "encoder.json"
 CHUNK = 4096
-"""Texts that are in memory, and sorted by length, together."""
+"""Texts in memory at a time; they are sorted by length before encoding."""
 ROW_GROUP = 1024
-"""Rows of a row group: as many are read for a single vector that a later dataset takes."""
+"""Rows per row group: a later dataset reads this many to reuse a single vector."""
 
 
 class EmbeddingSettings(Settings):
-    """What is encoded, and with which model."""
+    """Which field is encoded, and with which model."""
 
     field: Field
     encoder: EncoderSettings = EncoderSettings()
@@ -43,18 +43,19 @@ class EmbeddingSettings(Settings):
 
 @stage("embeddings", version=2, settings=EmbeddingSettings, after="bm25")
 def embeddings(work: Workspace[EmbeddingSettings]) -> None:
-    """Encodes a field of all documents; a shard per bucket, rows ascending by corpus_id.
+    """Encodes a field of all documents, one shard per bucket, with rows ascending by corpus_id.
 
-    Inputs: `documents`; `full_texts` when the field is `text`. Output: the embeddings, and `encoder.json`, which says
-    what made them down to the digest of the weights.
+    Inputs: `documents`; `full_texts` when the field is `text`. Output: the embeddings, and `encoder.json`, which
+    describes the encoder down to the digest of its weights.
 
-    Vectors are normalised in float32 (norm 1 within 1e-6) and stored in float16, after which the norm is 1 within
-    1e-3; whoever reads them normalises again. A text that an earlier dataset of the same encoder holds is not encoded
-    again (`counts.notes`: `encoded`, `reused`), and a bucket whose documents are the same is taken over whole. Equal
-    bytes are given for equal texts on the same device with the same batches; elsewhere components differ by rounding,
-    below 1e-3.
+    Vectors are normalised in float32 (norm 1 within 1e-6) and stored in float16 (norm 1 within 1e-3), so readers
+    normalise them again. A text that an earlier dataset of the same encoder contains is not encoded again
+    (`counts.notes`: `encoded`, `reused`), and an unchanged bucket is reused as a whole. Equal texts give equal bytes on
+    the same device with the same batches; otherwise components differ by rounding errors below 1e-3.
     """
-    here: Device = "cpu" if work.runner.remote else work.resources.device  # encoding elsewhere, this one is described
+    here: Device = (
+        "cpu" if work.runner.remote else work.resources.device
+    )  # a remote runner encodes; this encoder is only described
     encoder = Encoder(work.settings.encoder, here, work.resources.batch_size)
     description = _describe(encoder)
     earlier = [dataset for dataset in work.earlier if _stored_description(dataset) == description]
@@ -62,9 +63,9 @@ def embeddings(work: Workspace[EmbeddingSettings]) -> None:
     made_by = json.dumps(description, sort_keys=True)
     reads = {f"{n:05d}": [made_by, *(path for path in bucket if path)] for n, bucket in enumerate(buckets)}
     if work.runner.remote:
-        asked = _Asked(work.settings, work.resources, made_by, tuple(dataset.folder for dataset in earlier))
-        tasks = {name: (bucket, asked) for name, bucket in zip(reads, buckets, strict=True)}
-        work.map_shards(_embed_elsewhere, tasks, reads, _as_reused, accelerated=True)
+        job = _RemoteJob(work.settings, work.resources, made_by, tuple(dataset.folder for dataset in earlier))
+        tasks = {name: (bucket, job) for name, bucket in zip(reads, buckets, strict=True)}
+        work.map_shards(_embed_remotely, tasks, reads, _as_reused, accelerated=True)
     tools = _Tools(encoder, KnownVectors([] if work.runner.remote else earlier))
     for shard in work.pending([*reads, "encoder"], reads, _as_reused):
         with shard:
@@ -76,20 +77,20 @@ def embeddings(work: Workspace[EmbeddingSettings]) -> None:
 
 
 class _Tools(NamedTuple):
-    """What a process holds to make vectors: the loaded model, and those that need none."""
+    """The loaded model, and the vectors that need no encoding."""
 
     encoder: Encoder
     known: "KnownVectors"
 
 
 def _progress(work: Workspace[EmbeddingSettings], place: int, buckets: int, bucket: Bucket) -> Callable[[int], None]:
-    """Reports how many rows of a bucket are done."""
+    """Returns a callback that reports how many rows of a bucket are done."""
     note = f"bucket {place:05d}: {{}} of {bucket.rows}"
     return lambda rows: work.report(Progress(work.stage, place, buckets + 1, note.format(rows)))
 
 
-class _Asked(NamedTuple):
-    """What another machine needs to know to encode a bucket as this one would."""
+class _RemoteJob(NamedTuple):
+    """Everything another machine needs to encode a bucket as this one would."""
 
     settings: EmbeddingSettings
     resources: Resources
@@ -97,52 +98,52 @@ class _Asked(NamedTuple):
     known: tuple[Path, ...]
 
 
-def _embed_elsewhere(shard: Shard, task: tuple[Bucket, _Asked]) -> None:
-    bucket, asked = task
-    _embed_bucket(shard, asked.settings.field, bucket, _open_once(asked))
+def _embed_remotely(shard: Shard, task: tuple[Bucket, _RemoteJob]) -> None:
+    bucket, job = task
+    _embed_bucket(shard, job.settings.field, bucket, _open_once(job))
 
 
 @lru_cache(maxsize=1)
-def _open_once(asked: _Asked) -> _Tools:
-    """The encoder of a worker process, and the vectors that need no encoder.
+def _open_once(job: _RemoteJob) -> _Tools:
+    """Opens the encoder and the known vectors once per worker process.
 
     Raises:
-        BadInput: The model of that name has other weights here than where the stage runs.
+        BadInput: The model of that name has other weights on this machine than where the stage runs.
     """
-    encoder = Encoder(asked.settings.encoder, asked.resources.device, asked.resources.batch_size)
-    if (found := json.dumps(_describe(encoder), sort_keys=True)) != asked.made_by:
+    encoder = Encoder(job.settings.encoder, job.resources.device, job.resources.batch_size)
+    if (found := json.dumps(_describe(encoder), sort_keys=True)) != job.made_by:
         raise BadInput(
-            f"encoder on {socket.gethostname()}: is {found}, where the stage runs it is {asked.made_by}; "
+            f"encoder on {socket.gethostname()} is {found}, but where the stage runs it is {job.made_by}; "
             "install the same model on all machines"
         )
-    return _Tools(encoder, KnownVectors([Dataset(folder) for folder in asked.known]))
+    return _Tools(encoder, KnownVectors([Dataset(folder) for folder in job.known]))
 
 
 def _as_reused(counts: Counts) -> Counts:
-    """Counts of a bucket that is taken over."""
+    """Returns the counts of a bucket that is reused as a whole."""
     return counts.model_copy(update={"notes": {"encoded": 0, "reused": counts.kept}})
 
 
 def open_encoder(dataset: Dataset, device: Device = "auto", batch_size: int = 64) -> Encoder:
-    """The encoder that made a dataset of stage `embeddings`, for encoding queries.
+    """Opens the encoder that made a dataset of stage `embeddings`, to encode queries.
 
     Raises:
-        MissingDependency: The model or its library is not there.
-        BadInput: The model of that name has other weights or another limit now: its queries would not fit the
-            documents' vectors.
+        MissingDependency: The model or its library is not installed.
+        BadInput: The model of that name now has other weights or another limit, so its queries would not match the
+            vectors of the documents.
     """
     encoder = Encoder(dataset.manifest.settings(embeddings).encoder, device, batch_size)
     stored, found = _stored_description(dataset), _describe(encoder)
     if stored != found:
         raise BadInput(
-            f"embeddings {dataset.ref.key}: made with {stored}, the encoder is now {found}; "
+            f"embeddings {dataset.ref.key}: made with {stored}, but the encoder is now {found}; "
             "restore the model, or rebuild stage embeddings with force"
         )
     return encoder
 
 
 def vector_rows(column: pa.ChunkedArray) -> NDArray[np.float16]:
-    """A column of vectors as `(n, dim) float16`."""
+    """Returns a column of vectors as `(n, dim) float16`."""
     return np.concatenate(
         [np.empty((0, column.type.list_size), np.float16)]
         + [chunk.flatten().to_numpy().reshape(-1, column.type.list_size) for chunk in column.chunks]
@@ -150,7 +151,7 @@ def vector_rows(column: pa.ChunkedArray) -> NDArray[np.float16]:
 
 
 class _Keys(NamedTuple):
-    """The first halves of a file's digests, ascending, the row of each, and where its row groups end."""
+    """The first halves of a file's digests in ascending order, the row of each, and the ends of the row groups."""
 
     keys: NDArray[np.uint64]
     rows: NDArray[np.int32]
@@ -158,11 +159,11 @@ class _Keys(NamedTuple):
 
 
 class KnownVectors:
-    """Vectors of earlier datasets by the digest of their text; 12 bytes a vector in memory.
+    """Finds vectors of earlier datasets by the digest of their text, with 12 bytes of memory per vector.
 
     Args:
-        datasets: Datasets of stage `embeddings` made by one encoder; of equal texts the vector in the file at hand is
-            taken, else the first one's.
+        datasets: Datasets of stage `embeddings` made by the same encoder. For a text that is in several files, the
+            vector of the file named in `fill` is used, or else the first one.
     """
 
     def __init__(self, datasets: Sequence[Dataset]) -> None:
@@ -172,13 +173,13 @@ class KnownVectors:
         self._row_group = lru_cache(maxsize=2)(self._read_row_group)
 
     def fill(self, vectors: NDArray[np.float16], digests: Sequence[bytes], near: str) -> NDArray[np.int64]:
-        """Fills in the vectors of texts that are known; returns the positions of those that are not, ascending.
+        """Fills in the vectors of known texts and returns the positions of the unknown ones in ascending order.
 
         Args:
-            vectors: `(n, dim)`; a row a text.
-            digests: Of the n texts.
-            near: Name of the file where most of them are: of equal texts in several files its vector is taken, so that
-                row groups are read once and not over and over.
+            vectors: `(n, dim)`, one row per text.
+            digests: Digests of the n texts.
+            near: Name of the file that has most of them. It is searched first, so that each of its row groups is read
+                only once.
         """
         wanted = np.frombuffer(b"".join(digests), "<u8").reshape(-1, 2)
         missing = np.arange(len(wanted))
@@ -223,7 +224,7 @@ def _read_keys(path: Path) -> _Keys:
 
 
 def _digest_array(digests: pa.ChunkedArray) -> NDArray[np.uint64]:
-    """Digests as two integers each, `(n, 2) uint64`."""
+    """Returns each digest as two integers, `(n, 2) uint64`."""
     chunks = [
         np.frombuffer(chunk.buffers()[1], "<u8").reshape(-1, 2)[chunk.offset :][: len(chunk)]
         for chunk in digests.chunks
@@ -231,7 +232,7 @@ def _digest_array(digests: pa.ChunkedArray) -> NDArray[np.uint64]:
     return np.concatenate([np.empty((0, 2), np.uint64), *chunks])
 
 
-def _describe(encoder: Encoder) -> dict[str, Any]:
+def _describe(encoder: Encoder) -> dict[str, str | int]:
     return {
         "model": encoder.settings.model,
         "dimensions": encoder.dimensions,
@@ -240,14 +241,14 @@ def _describe(encoder: Encoder) -> dict[str, Any]:
     }
 
 
-def _stored_description(dataset: Dataset) -> dict[str, Any]:
+def _stored_description(dataset: Dataset) -> dict[str, str | int]:
     return json.loads(dataset.path(DESCRIPTION).read_bytes())
 
 
 def _embed_bucket(
-    shard: Shard, field: Field, bucket: Bucket, tools: _Tools, say: Callable[[int], None] = lambda rows: None
+    shard: Shard, field: Field, bucket: Bucket, tools: _Tools, report: Callable[[int], None] = lambda rows: None
 ) -> None:
-    """Makes the vectors of one bucket, a chunk at a time."""
+    """Writes the vectors of one bucket, a chunk at a time."""
     encoder, known = tools
     table = embeddings_table(encoder.dimensions)
     encoded = reused = 0
@@ -261,7 +262,7 @@ def _embed_bucket(
             writer.write(_rows(table.arrow, chunk, digests, vectors))
             reused += len(chunk) - len(missing)
             encoded += len(missing)
-            say(writer.rows)
+            report(writer.rows)
     shard.counts.read, shard.counts.kept = bucket.rows, encoded + reused
     if missing := shard.counts.read - shard.counts.kept:
         shard.counts.dropped[f"no_{field}"] = missing

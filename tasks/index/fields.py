@@ -1,4 +1,4 @@
-"""What of a document is indexed: the text of a field, streamed bucket by bucket."""
+"""Reads the text of one field of the documents, bucket by bucket."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,33 +13,33 @@ from tasks.store.parquet import count_rows
 from tasks.store.workspace import Workspace
 
 ROWS = 4096
-"""Documents that are in memory at once; of full texts a sixteenth of it."""
+"""Documents in memory at a time; of full texts a sixteenth as many."""
 
 
 class Bucket(NamedTuple):
-    """The files that hold the texts of one bucket of documents; full texts only for the field `text`."""
+    """The files with the texts of one bucket of documents; full texts only for the field `text`."""
 
     documents: Path
     full_texts: Path | None = None
 
     @property
     def rows(self) -> int:
-        """Number of documents, with the field or without."""
+        """Number of documents, with or without the field."""
         return count_rows(self.documents)
 
 
 class FieldText(NamedTuple):
-    """The text of one document's field; never blank."""
+    """The text of one document's field, never blank."""
 
     corpus_id: int
     text: str
 
 
 def field_buckets(work: Workspace[Any], field: Field) -> list[Bucket]:
-    """The buckets of a stage's input `documents`, with those of `full_texts` for the field `text`.
+    """Returns the buckets of a stage's input `documents`, with those of `full_texts` for the field `text`.
 
     Raises:
-        BadInput: The two datasets are not split into the same buckets.
+        BadInput: The two datasets have different buckets.
     """
     documents = work.dataset("documents").files()
     if field != "text":
@@ -47,22 +47,22 @@ def field_buckets(work: Workspace[Any], field: Field) -> list[Bucket]:
     full_texts = work.dataset("full_texts").files()
     if len(documents) != len(full_texts):
         raise BadInput(
-            f"stage {work.stage}: {len(documents)} buckets of documents, {len(full_texts)} of full texts; "
+            f"stage {work.stage}: documents has {len(documents)} buckets, full_texts has {len(full_texts)}; "
             "build both with the same number of buckets"
         )
     return [Bucket(*paths) for paths in zip(documents, full_texts, strict=True)]
 
 
 def field_texts(field: Field, bucket: Bucket) -> Iterator[FieldText]:
-    """The field of every document that has it, in the order of the file, a few thousand rows in memory at a time.
+    """Yields the field of every document that has it, in the order of the file.
 
     Args:
-        field: `title`; `abstract`, the title where there is none; `title_abstract`, joined by `". "`; `text`: title,
-            abstract, headings and paragraphs of the full text, a line each.
+        field: `title`; `abstract`, or the title where there is none; `title_abstract`, joined by `". "`; `text`: title,
+            abstract, headings and paragraphs of the full text, one per line.
         bucket: The files to read.
 
     Source:
-        Fields of the ResearchArena paper's retrievers: a document without the field is not in its index.
+        The fields of the ResearchArena paper's retrievers; a document without the field is not in its index.
     """
     if field == "text":
         yield from _full_texts(bucket)
@@ -83,7 +83,7 @@ def _pick(field: Field, title: str, abstract: str = "") -> str:
 
 def _full_texts(bucket: Bucket) -> Iterator[FieldText]:
     if bucket.full_texts is None:
-        raise BadInput(f"{bucket.documents}: the field 'text' needs the file of full texts beside it")
+        raise BadInput(f"{bucket.documents}: the field 'text' needs the bucket's file of full texts")
     wanted = pq.read_table(bucket.documents, columns=["corpus_id"])["corpus_id"].to_numpy()
     for batch in pq.ParquetFile(bucket.full_texts).iter_batches(ROWS // 16):
         kept = np.isin(batch["corpus_id"].to_numpy(), wanted)
@@ -93,7 +93,7 @@ def _full_texts(bucket: Bucket) -> Iterator[FieldText]:
 
 
 def _body(row: dict[str, Any]) -> str:
-    """Title, abstract, and each section's heading followed by its paragraphs, one a line."""
+    """Returns title, abstract, and each section's heading followed by its paragraphs, one per line."""
     lines = [row["title"], row["abstract"]]
     headings = [section["heading"] for section in row["sections"]]
     shown = -1

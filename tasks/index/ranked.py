@@ -1,4 +1,4 @@
-"""One total order for every engine: score descending, ties by ascending corpus_id."""
+"""The total order of every engine: score descending, ties by ascending corpus_id."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 SLACK = 16
-"""Documents that are asked for beyond those needed, so that most ties are seen at once."""
+"""Extra documents to fetch, so that most ties are complete after the first fetch."""
 
 
 class Ranked(NamedTuple):
@@ -18,26 +18,26 @@ class Ranked(NamedTuple):
 
     @classmethod
     def nothing(cls) -> "Ranked":
-        """An empty ranking."""
+        """Returns an empty ranking."""
         return cls(np.empty(0, np.int64), np.empty(0, np.float32))
 
     def ordered(self) -> "Ranked":
-        """The same documents in the total order."""
+        """Returns the same documents in the total order."""
         order = np.lexsort((self.ids, -self.scores))
         return Ranked(self.ids[order], self.scores[order])
 
 
 def first_in_order(fetch: Callable[[int], Ranked], n: int, size: int, margin: float = 0.0) -> Ranked:
-    """The first `n` documents of the total order, however the engine breaks ties.
+    """Returns the first `n` documents of the total order, however the engine breaks ties.
 
-    Asks for more until the lowest score seen falls below that of place `n`, so that every document that ties with it
-    is seen: the answer for `n` is a prefix of the answer for any larger number.
+    Fetches more documents until the lowest score is below that of rank `n`, so that all documents tied with rank `n`
+    are known. The result for `n` is therefore a prefix of the result for any larger number.
 
     Args:
-        fetch: Gives the engine's best `depth` documents in any order; fewer when there are no more.
+        fetch: Returns the engine's best `depth` documents in any order, or fewer when there are no more.
         n: Number of documents, >= 1.
         size: Number of documents in the index.
-        margin: How far scores may lie from those by which the engine chose, both ways together.
+        margin: Largest total error of the scores by which the engine chose.
     """
     depth = min(n + SLACK, size)
     while True:

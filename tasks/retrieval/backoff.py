@@ -1,4 +1,4 @@
-"""Filtered search by widening: ask for more of a ranking until enough of it may be seen."""
+"""Filtered search by back-off: fetches a longer ranking until it has enough documents that pass the filter."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -14,11 +14,11 @@ from tasks.retrieval.retriever import Allowed, Found, Trace, Verdicts
 
 
 class BackOff(NamedTuple):
-    """How a search widens; no choice changes what is found.
+    """How the depth of a search grows; it changes the speed and never the result.
 
     Attributes:
         factor: By how much the depth grows each round, >= 2.
-        start: Depth of the first round, >= 1; None: the number of documents asked for.
+        start: Depth of the first round, >= 1; None: the number of documents requested.
     """
 
     factor: int = 2
@@ -26,27 +26,27 @@ class BackOff(NamedTuple):
 
 
 DOUBLING = BackOff()
-"""The paper's: from the number asked for, twice as many each round."""
+"""The paper's choice: starts at the number of documents requested and doubles each round."""
 
 
 def search_with_backoff(
     ranking: Callable[[int], Ranked], size: int, k: int, allowed: Allowed | None, backoff: BackOff = DOUBLING
 ) -> Found:
-    """The first `k` documents of a ranking that a topic may see.
+    """Returns the first `k` documents of a ranking that a topic may see.
 
     Args:
-        ranking: Gives the first `n` documents of one total order, which the answer for a larger `n` continues.
-        size: Number of documents in the index, which bounds the depth.
+        ranking: Returns the first `n` documents of one total order; a larger `n` continues the same order.
+        size: Number of documents in the index, which limits the depth.
         k: Number of documents, >= 1.
-        allowed: The topic's rule; None lets everything pass.
-        backoff: How the search widens.
+        allowed: The topic's leakage filter; None lets everything pass.
+        backoff: How the depth grows.
 
     Returns:
-        What filtering the complete ranking and taking the first `k` would give; fewer when the ranking is exhausted.
-        The trace tells what was removed from the last ranking that was looked at.
+        The same documents as filtering the complete ranking and taking the first `k`; fewer when the ranking is
+        exhausted. The trace counts what the filter removed from the last ranking fetched.
 
     Raises:
-        BadInput: `k` < 1, or the index holds a document that the catalogue does not know.
+        BadInput: `k` < 1, or the index contains a document that is not in the catalogue.
 
     Source:
         Section 5 of the ResearchArena paper: the search is repeated with exponentially growing depth.
@@ -65,22 +65,22 @@ def search_with_backoff(
 
 
 def require_depth(k: int) -> None:
-    """Refuses to search for less than one document.
+    """Checks that at least one document is requested.
 
     Raises:
         BadInput: `k` < 1.
     """
     if k < 1:
-        raise BadInput(f"search: asked for {k} documents; ask for at least 1")
+        raise BadInput(f"search: {k} documents requested; request at least 1")
 
 
 def to_hits(ids: NDArray[np.int64], scores: NDArray[np.float32], k: int) -> list[Hit]:
-    """The first `k` of ranked documents as hits."""
+    """Returns the first `k` of ranked documents as hits."""
     return [Hit(CorpusId(i), score) for i, score in zip(ids[:k].tolist(), scores[:k].tolist(), strict=True)]
 
 
 def trace_of(verdicts: Verdicts, rounds: int, depth: int) -> Trace:
-    """The record of a search whose filter gave these verdicts."""
+    """Returns the trace of a search from the filter's verdicts."""
     return Trace(rounds, depth, int(verdicts.survey.sum()), int(verdicts.late.sum()), int(verdicts.itself.sum()))
 
 

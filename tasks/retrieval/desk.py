@@ -1,4 +1,4 @@
-"""The research desk: the only way in which a system under test reaches documents."""
+"""The research desk: a system under test can reach documents only through its topic's desk."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from tasks.retrieval.retriever import Allowed, Query, Retriever, Vector, Weighte
 
 
 class Search(NamedTuple):
-    """A row of the table `searches`: one query with what the filter did to its answer."""
+    """A row of the file `searches`: one query, and how many hits the leakage filter removed."""
 
     topic_id: int
     position: int
@@ -31,7 +31,7 @@ class Search(NamedTuple):
 
 @runtime_checkable
 class TermSpace(Protocol):
-    """What an engine over terms tells besides hits: statistics of the whole index."""
+    """An engine over terms also gives statistics of the whole index."""
 
     @property
     def n_documents(self) -> int:
@@ -39,39 +39,39 @@ class TermSpace(Protocol):
         ...
 
     def terms(self, text: str) -> list[str]:
-        """The text's index terms, in order, repeated ones too."""
+        """Returns the index terms of a text in order, with repetitions."""
         ...
 
     def document_frequency(self, term: str) -> int:
-        """Number of documents that hold an index term."""
+        """Returns the number of documents that contain an index term."""
         ...
 
 
 @runtime_checkable
 class VectorSpace(Protocol):
-    """What an engine over embeddings tells besides hits."""
+    """An engine over embeddings also gives vectors of texts and documents."""
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors of texts as queries, `(n, dim) float32`."""
+        """Encodes texts as queries and returns unit vectors, `(n, dim) float32`."""
         ...
 
     def vectors(self, ids: Sequence[int]) -> NDArray[np.float32]:
-        """Unit vectors of documents, `(n, dim) float32`, in the order of `ids`."""
+        """Returns unit vectors of documents, `(n, dim) float32`, in the order of `ids`."""
         ...
 
 
 class ResearchDesk:
-    """Search, read and statistics for one topic; surveys, later papers and the topic itself do not exist here.
+    """Search, reading and index statistics for one topic; surveys, later papers and the topic itself are never visible.
 
     Args:
-        topic: Whose desk it is.
-        engines: Retrievers by the name under which `search` takes them.
-        primary: The engine that answers when none is named.
-        allowed: The topic's leakage rule.
-        documents: Where titles and abstracts are read.
+        topic: The topic.
+        engines: Retrievers by the names that `search` accepts.
+        primary: The engine used when none is named.
+        allowed: The topic's leakage filter.
+        documents: Reads titles and abstracts.
 
     Raises:
-        BadInput: `primary` is no engine, or `allowed` is the rule of another topic.
+        BadInput: `primary` is not among the engines, or `allowed` is the filter of another topic.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class ResearchDesk:
             raise BadInput(f"desk: no engine is named {primary!r}; there are: {', '.join(sorted(engines))}")
         if (allowed.topic_id, allowed.horizon) != (topic.topic_id, topic.horizon):
             raise BadInput(
-                f"desk of topic {topic.topic_id} (horizon {topic.horizon}): the rule given is that of "
+                f"desk of topic {topic.topic_id} (horizon {topic.horizon}): the leakage filter is that of "
                 f"topic {allowed.topic_id} (horizon {allowed.horizon})"
             )
         self.topic = topic
@@ -98,30 +98,30 @@ class ResearchDesk:
 
     @property
     def searches(self) -> tuple[Search, ...]:
-        """Every query so far, in order: rows of the table `searches`."""
+        """All queries so far, in order."""
         return tuple(self._searches)
 
     @property
     def engines(self) -> tuple[str, ...]:
-        """Names that `search` takes, sorted."""
+        """Names that `search` accepts, sorted."""
         return tuple(sorted(self._engines))
 
     @property
     def primary(self) -> str:
-        """The engine that answers when none is named."""
+        """The engine used when none is named."""
         return self._primary
 
     def search(self, query: Query, k: int, engine: str | None = None) -> list[Hit]:
-        """The best `k` documents that the topic may see; fewer only when the engine has no more.
+        """Returns the best `k` documents that the topic may see, or fewer when the engine has no more.
 
         Args:
-            query: Text, weighted index terms or a vector, as the engine can take.
+            query: Text, weighted index terms or a vector, depending on the engine.
             k: Number of documents, >= 1.
-            engine: One of `engines`; the primary one when None.
+            engine: One of `engines`; None: the primary engine.
 
         Raises:
-            BadInput: Unknown engine, a query that it cannot take, `k` < 1, or an engine that let a document through
-                which the topic may not see.
+            BadInput: The engine is unknown or does not accept the query, `k` < 1, or the engine returned a document
+                that the topic may not see.
         """
         name = engine or self._primary
         if name not in self._engines:
@@ -133,63 +133,63 @@ class ResearchDesk:
         return hits
 
     def read(self, ids: Sequence[int]) -> list[Document]:
-        """Titles and abstracts, in the order of `ids`.
+        """Returns titles and abstracts in the order of `ids`.
 
         Raises:
-            BadInput: A document that the topic may not see, or that does not exist.
+            BadInput: The topic may not see one of the documents, or it does not exist.
         """
         self.require_allowed(ids)
         return self._documents.read(ids)
 
     @property
     def has_terms(self) -> bool:
-        """Whether an engine over terms is there: `terms`, `document_frequency`, `n_documents`, weighted queries."""
+        """Whether an engine works on terms: `terms`, `document_frequency`, `n_documents`, weighted queries."""
         return any(isinstance(engine, TermSpace) for engine in self._engines.values())
 
     @property
     def has_vectors(self) -> bool:
-        """Whether an engine over embeddings is there: `vectors`, `embed`, vector queries."""
+        """Whether an engine works on embeddings: `vectors`, `embed`, vector queries."""
         return any(isinstance(engine, VectorSpace) for engine in self._engines.values())
 
     def vectors(self, ids: Sequence[int]) -> NDArray[np.float32]:
-        """Unit vectors of documents, `(n, dim) float32`, in the order of `ids`.
+        """Returns unit vectors of documents, `(n, dim) float32`, in the order of `ids`.
 
         Raises:
-            BadInput: No engine over embeddings, a document that the topic may not see, or one without embedding.
+            BadInput: No engine works on embeddings, or the topic may not see a document, or it has no embedding.
         """
         self.require_allowed(ids)
         return self._vector_space().vectors(ids)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors of texts as the dense engine embeds queries, `(n, dim) float32`.
+        """Encodes texts as the dense engine encodes queries and returns unit vectors, `(n, dim) float32`.
 
         Raises:
-            BadInput: No engine over embeddings.
+            BadInput: No engine works on embeddings.
         """
         return self._vector_space().embed(texts)
 
     def terms(self, text: str) -> list[str]:
-        """The text's index terms, in order, repeated ones too.
+        """Returns the index terms of a text in order, with repetitions.
 
         Raises:
-            BadInput: No engine over terms.
+            BadInput: No engine works on terms.
         """
         return self._term_space().terms(text)
 
     def document_frequency(self, term: str) -> int:
-        """Number of indexed documents that hold the index term, of the whole index: as the scores use it.
+        """Returns the number of documents in the whole index that contain the index term, as the scores use it.
 
         Raises:
-            BadInput: No engine over terms.
+            BadInput: No engine works on terms.
         """
         return self._term_space().document_frequency(term)
 
     @property
     def n_documents(self) -> int:
-        """Number of documents that the engine over terms has indexed: the N that belongs to `document_frequency`.
+        """Number of documents in the term index: the N that goes with `document_frequency`.
 
         Raises:
-            BadInput: No engine over terms.
+            BadInput: No engine works on terms.
         """
         return self._term_space().n_documents
 
@@ -209,18 +209,18 @@ class ResearchDesk:
         """Checks that the topic may see every one of these documents.
 
         Raises:
-            BadInput: A document that the topic may not see, or that does not exist.
+            BadInput: The topic may not see one of them, or it does not exist.
         """
         asked = np.asarray(ids, np.int64)
         verdicts = self._allowed.judge(self._allowed.catalogue.rows(asked))
         if not verdicts.kept.all():
             refused = int(np.flatnonzero(~verdicts.kept)[0])
             reason = next(name for name in ("itself", "survey", "late") if getattr(verdicts, name)[refused])
-            raise BadInput(f"topic {self.topic.topic_id}: document {asked[refused]} is not to be seen ({reason})")
+            raise BadInput(f"topic {self.topic.topic_id}: document {asked[refused]} must not be seen ({reason})")
 
 
 def describe_query(query: Query) -> str:
-    """The query as one line for the record: text as sent, `term^weight ...`, or the digest of a vector."""
+    """Describes a query in one line: text as sent, `term^weight ...`, or the digest of a vector."""
     if isinstance(query, WeightedTerms):
         return " ".join(f"{term}^{weight:.4g}" for term, weight in sorted(query.weights.items()))
     if isinstance(query, Vector):

@@ -1,4 +1,4 @@
-"""What retrieval must know of the documents: who may be seen when, and what is written on them."""
+"""Loads the documents' dates for the leakage filter, and reads their titles and abstracts."""
 
 from bisect import bisect_right
 from collections import OrderedDict
@@ -18,7 +18,7 @@ from tasks.store.dataset import Dataset
 from tasks.store.parquet import read_tables
 
 CACHE_BYTES = 256 * 2**20
-"""Decoded rows that a `DocumentReader` keeps, in bytes."""
+"""Bytes of decoded rows that a `DocumentReader` keeps."""
 
 
 class Document(NamedTuple):
@@ -30,11 +30,11 @@ class Document(NamedTuple):
 
 
 def load_catalogue(documents: Dataset, surveys: Dataset) -> Catalogue:
-    """Every document's id, publication day and whether it is a survey; 13 bytes a document.
+    """Loads the id and publication day of each document and whether it is a survey, in 13 bytes per document.
 
     Args:
         documents: Dataset of stage `documents`.
-        surveys: Dataset of stage `surveys`; its accepted rows are surveys, documents or not.
+        surveys: Dataset of stage `surveys`; its accepted rows are surveys.
     """
     ids, days = [np.empty(0, np.int64)], [np.empty(0, np.int32)]
     for table in read_tables(documents.files(), columns=["corpus_id", "date"]):
@@ -49,20 +49,18 @@ def load_catalogue(documents: Dataset, surveys: Dataset) -> Catalogue:
 
 
 class _RowGroup(NamedTuple):
-    """A part of one file that is read at once."""
+    """One row group of one file."""
 
     bucket: int
     place: int
 
 
 class DocumentReader:
-    """Reads titles and abstracts by id from the documents dataset; holds at most `cache_bytes` of decoded rows.
-
-    Threads may share it.
+    """Reads titles and abstracts by id, and caches decoded rows; threads may share a reader.
 
     Args:
-        documents: Dataset of stage `documents`: a file per bucket, rows ascending by corpus_id.
-        cache_bytes: Bound of the cache; the row group just read is kept in any case.
+        documents: Dataset of stage `documents`: one file per bucket, rows ascending by corpus_id.
+        cache_bytes: Limit of the cache; the row group read last is always kept.
     """
 
     def __init__(self, documents: Dataset, cache_bytes: int = CACHE_BYTES) -> None:
@@ -73,7 +71,7 @@ class DocumentReader:
         self._lock = Lock()
 
     def read(self, ids: Sequence[int]) -> list[Document]:
-        """The documents, in the order of `ids`.
+        """Returns the documents in the order of `ids`.
 
         Raises:
             BadInput: An id is not in the corpus.
@@ -111,7 +109,7 @@ class DocumentReader:
 
 
 def _first_ids(file: pq.ParquetFile) -> Iterator[int]:
-    """The first corpus_id of every row group."""
+    """Yields the first corpus_id of every row group."""
     metadata = file.metadata
     column = file.schema_arrow.get_field_index("corpus_id")
     for place in range(metadata.num_row_groups):
@@ -119,4 +117,4 @@ def _first_ids(file: pq.ParquetFile) -> Iterator[int]:
 
 
 def _unknown(corpus_id: int) -> BadInput:
-    return BadInput(f"document {corpus_id}: not in the corpus; ask only for ids that a search returned")
+    return BadInput(f"document {corpus_id} is not in the corpus; request only ids that a search returned")

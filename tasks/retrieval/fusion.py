@@ -1,4 +1,4 @@
-"""Making one ranking of several."""
+"""Fuses several rankings into one."""
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -8,33 +8,34 @@ D = TypeVar("D", bound=Hashable)
 
 
 class _Place(NamedTuple):
-    """Where a document stands: rank from 1, number of the list from 0."""
+    """Position of a document: rank from 1, number of the list from 0."""
 
     rank: int
     ranking: int
 
 
 def reciprocal_rank_fusion(rankings: Sequence[Iterable[D]], k: float = 60) -> list[tuple[D, float]]:
-    """Documents by the sum of 1 / (k + rank) over the lists, best first; ranks from 1, absent counts 0.
+    """Ranks documents by the sum of 1 / (k + rank) over the lists; ranks start at 1, an absent document adds 0.
 
     Args:
-        rankings: Lists of document ids, best first. Where a list repeats an id its first place counts, and the
-            repeats take no rank.
+        rankings: Lists of document ids, best first. If a list repeats an id, its first position counts and the
+            repetitions take no rank.
         k: How much the first ranks are damped, > -1.
 
     Returns:
-        (document, score); ties by the smaller best rank, then by the earlier list that gives it, which tells any two
-        documents apart.
+        (document, score), best first. Ties are broken by the best rank, then by the earlier list that has it, which is
+        different for any two documents.
 
     Source:
-        Cormack, Clarke and Buettcher (SIGIR 2009), k = 60; the ResearchArena paper fuses the decomposer's queries so.
+        Cormack, Clarke and Buettcher (SIGIR 2009), k = 60; the ResearchArena paper fuses the decomposer's queries
+        in this way.
     """
     places = _places(rankings)
     return _best_first(places, lambda document: math.fsum(1 / (k + place.rank) for place in places[document]))
 
 
 def maximum_score_fusion(rankings: Sequence[Iterable[tuple[D, float]]]) -> list[tuple[D, float]]:
-    """Documents by their best score in any list (CombMAX), best first.
+    """Ranks documents by their best score in any list (CombMAX), best first.
 
     Args:
         rankings: Lists of (document id, score), best first.
@@ -43,7 +44,7 @@ def maximum_score_fusion(rankings: Sequence[Iterable[tuple[D, float]]]) -> list[
         (document, score); ties as in `reciprocal_rank_fusion`.
 
     Source:
-        Fox and Shaw (TREC-2); what the published ResearchArena code does in place of reciprocal rank fusion.
+        Fox and Shaw (TREC-2); the published ResearchArena code uses this instead of reciprocal rank fusion.
     """
     lists = [list(ranking) for ranking in rankings]
     best: dict[D, float] = {}
@@ -54,7 +55,7 @@ def maximum_score_fusion(rankings: Sequence[Iterable[tuple[D, float]]]) -> list[
 
 
 def _places(rankings: Sequence[Iterable[D]]) -> dict[D, list[_Place]]:
-    """Every place of each document, in the order of the lists."""
+    """Returns all positions of each document, in the order of the lists."""
     places: dict[D, list[_Place]] = {}
     for number, ranking in enumerate(rankings):
         for rank, document in enumerate(dict.fromkeys(ranking), 1):

@@ -1,4 +1,4 @@
-"""What a retriever is, and the filter that keeps leakage out of every search."""
+"""The retriever interface, and the leakage filter that every search applies."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -12,19 +12,19 @@ from schemas.errors import BadInput
 from schemas.topic import Hit, Topic
 
 NEVER = np.iinfo(np.int32).max
-"""Day of a document without a known date: before no horizon."""
+"""Day of a document without a known date; it is before no horizon."""
 
 
 @dataclass(frozen=True)
 class WeightedTerms:
-    """A query in term space: weight by index term (already analysed), weights > 0."""
+    """A query as index terms (already analysed) with weights > 0."""
 
     weights: Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class Vector:
-    """A query in embedding space: `(dim,) float32`, any norm > 0."""
+    """A query as an embedding: `(dim,) float32`, any norm > 0."""
 
     values: NDArray[np.float32]
 
@@ -34,12 +34,12 @@ Query = str | WeightedTerms | Vector
 
 @dataclass(frozen=True)
 class Catalogue:
-    """What the filter must know of every document.
+    """Facts about every document that the leakage filter needs.
 
     Attributes:
         ids: `(n_docs,) int64`, ascending corpus_ids.
-        days: `(n_docs,) int32`, publication day as days since 1970-01-01; `NEVER` when not known.
-        surveys: `(n_docs,) bool`, accepted by the survey selector.
+        days: `(n_docs,) int32`, publication day as days since 1970-01-01; `NEVER` when unknown.
+        surveys: `(n_docs,) bool`, whether the survey selector accepted it.
     """
 
     ids: NDArray[np.int64]
@@ -47,7 +47,7 @@ class Catalogue:
     surveys: NDArray[np.bool_]
 
     def rows(self, ids: NDArray[np.int64]) -> NDArray[np.intp]:
-        """Positions of `ids`.
+        """Returns the positions of `ids` in the catalogue.
 
         Raises:
             BadInput: An id is not in the catalogue.
@@ -56,12 +56,15 @@ class Catalogue:
         known = rows < len(self.ids)
         known[known] = self.ids[rows[known]] == ids[known]
         if not known.all():
-            raise BadInput(f"document {ids[~known][0]}: not in the corpus of {len(self.ids)} documents")
+            raise BadInput(f"document {ids[~known][0]} is not in the corpus of {len(self.ids)} documents")
         return rows
 
 
 class Verdicts(NamedTuple):
-    """Per document, which rule removes it (the first that holds, in this order); kept: none does. All `(n,) bool`."""
+    """Which documents pass the filter (`kept`), and which rule removes each of the others: the first that applies.
+
+    All are `(n,) bool`; the rules apply in the order of the fields.
+    """
 
     kept: NDArray[np.bool_]
     itself: NDArray[np.bool_]
@@ -71,13 +74,14 @@ class Verdicts(NamedTuple):
 
 @dataclass(frozen=True)
 class Allowed:
-    """The documents that a topic may see: no surveys, published strictly before the horizon, not the topic itself.
+    """The leakage filter of one topic: it removes the topic's survey, other surveys, and documents from the horizon on.
 
     Attributes:
-        catalogue: What is known of every document.
+        catalogue: Facts about every document.
         topic_id: The topic.
         horizon: The day before which a document must be published.
-        only: `(n_docs,) bool`: documents where it is False are as if they were not in the corpus; None: all are.
+        only: `(n_docs,) bool`; documents that are False here are treated as if they were not in the corpus; None: all
+            documents are in the corpus.
 
     Source: section 5 of the ResearchArena paper.
     """
@@ -89,12 +93,12 @@ class Allowed:
 
     @classmethod
     def of(cls, catalogue: Catalogue, topic: Topic, only: Collection[int] | None = None) -> "Allowed":
-        """The rule for one topic; with `only`, just these documents can be found."""
+        """Returns the filter of a topic; with `only`, searches can find these documents and no others."""
         mask = None if only is None else np.isin(catalogue.ids, np.fromiter(only, np.int64))
         return cls(catalogue, topic.topic_id, topic.horizon, mask)
 
     def judge(self, rows: NDArray[np.intp]) -> Verdicts:
-        """Applies the rule to catalogue positions `(n,)`."""
+        """Applies the filter to catalogue positions `(n,)`."""
         there = np.ones(len(rows), np.bool_) if self.only is None else self.only[rows]
         itself = (self.catalogue.ids[rows] == self.topic_id) & there
         survey = self.catalogue.surveys[rows] & ~itself & there
@@ -103,7 +107,7 @@ class Allowed:
 
 
 class Trace(NamedTuple):
-    """How a search was answered: rounds of widening, ranking depth looked at, hits removed by each rule."""
+    """How a search was answered: rounds of back-off, depth of the last ranking, and hits removed by each rule."""
 
     rounds: int = 1
     depth: int = 0
@@ -113,14 +117,14 @@ class Trace(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Hits in final order (score descending, ties by ascending corpus_id) and how they were found."""
+    """Hits in final order (score descending, ties by ascending corpus_id), and the trace of the search."""
 
     hits: list[Hit]
     trace: Trace
 
 
 class Retriever(Protocol):
-    """Ranks documents for a query; its complete ranking is one fixed total order for each query."""
+    """Ranks documents for a query; for each query the complete ranking is one fixed total order."""
 
     @property
     def name(self) -> str:
@@ -128,11 +132,12 @@ class Retriever(Protocol):
         ...
 
     def search(self, query: Query, k: int, allowed: Allowed | None = None) -> Found:
-        """The first `k` documents of the complete ranking that `allowed` lets pass (all documents when None).
+        """Returns the first `k` documents of the complete ranking that pass `allowed` (None lets all pass).
 
-        Fewer than `k` only when the ranking is exhausted. A query without a usable term or an empty text finds nothing.
+        There are fewer than `k` only when the ranking is exhausted. An empty text, or a query without a usable term,
+        finds nothing.
 
         Raises:
-            BadInput: The engine cannot take this kind of query, or `k` < 1.
+            BadInput: The engine does not accept this kind of query, or `k` < 1.
         """
         ...

@@ -134,7 +134,7 @@ def some_lines(dataset: DatasetName, draw: Random, count: int) -> list[Line]:
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("dataset", ["papers", "abstracts", "citations", "s2orc_v2"])
-def test_diffs_give_the_bytes_of_the_release_read_whole(dataset: DatasetName, seed: int, tmp_path: Path) -> None:
+def test_applying_diffs_equals_reading_the_whole_release(dataset: DatasetName, seed: int, tmp_path: Path) -> None:
     """Three weeks in one go, and week by week: with repeated, unusable, unknown and restored records."""
     draw, bench = Random(seed), Bench(tmp_path, dataset)
     release = some_lines(dataset, draw, 60)
@@ -160,7 +160,7 @@ def bench(tmp_path: Path) -> Callable[[DatasetName], Bench]:
     return lambda dataset: Bench(tmp_path / dataset, dataset)
 
 
-def test_what_diffs_do_is_counted(bench: Callable[[DatasetName], Bench]) -> None:
+def test_changes_by_diffs_are_counted(bench: Callable[[DatasetName], Bench]) -> None:
     made = bench("papers")
     earlier = made.whole([paper(n) for n in range(1, 9)])
     weeks = [
@@ -190,7 +190,7 @@ def test_what_diffs_do_is_counted(bench: Callable[[DatasetName], Bench]) -> None
     ]
 
 
-def test_untouched_buckets_are_the_same_files(bench: Callable[[DatasetName], Bench]) -> None:
+def test_unchanged_buckets_are_the_same_files(bench: Callable[[DatasetName], Bench]) -> None:
     made = bench("s2orc_v2")
     earlier = made.whole([text_of(n, 2) for n in range(6)])
     built = made.apply(earlier, [Week([{"corpusid": 33}], [text_of(1, 3), text_of(7, 0)])])
@@ -204,7 +204,7 @@ def test_untouched_buckets_are_the_same_files(bench: Callable[[DatasetName], Ben
     assert nothing.manifest.digest == earlier.manifest.digest
 
 
-def test_what_does_not_fit_is_refused(bench: Callable[[DatasetName], Bench]) -> None:
+def test_diffs_of_another_kind_or_bucket_number_are_refused(bench: Callable[[DatasetName], Bench]) -> None:
     made = bench("s2orc")
     earlier = made.whole([{"corpusid": 1, "content": {"text": "x", "annotations": {}}}])
     made.dataset = "s2orc_v2"
@@ -216,7 +216,7 @@ def test_what_does_not_fit_is_refused(bench: Callable[[DatasetName], Bench]) -> 
         made.store.build(request)
 
 
-def test_the_chain_of_diffs_is_found_or_missed(tmp_path: Path) -> None:
+def test_a_chain_of_diffs_is_found_or_reported_missing(tmp_path: Path) -> None:
     for name in ("a_b", "b_c", "c_d", "a_c"):
         for dataset in ("papers", "abstracts"):
             (tmp_path / "diffs" / name / dataset / "updates").mkdir(parents=True)

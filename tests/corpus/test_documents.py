@@ -37,7 +37,7 @@ def kept(corpus: Corpus, limit: int, cited: list[int | None]) -> set[int]:
     ("rule", "expected", "dropped"),
     [("full_text", [1, 3], {"no_full_text": 2}), ("abstract", [1, 2], {"no_title_or_abstract": 2})],
 )
-def test_corpus_rule(corpus: Corpus, rule: str, expected: list[int], dropped: dict[str, int]):
+def test_the_corpus_rule_selects_documents(corpus: Corpus, rule: str, expected: list[int], dropped: dict[str, int]):
     papers = corpus.given("papers", {PAPERS: PAPERS_ROWS})
     built = corpus.build(documents, DocumentSettings.model_validate({"corpus": rule}), papers=papers)
     assert built.table()["corpus_id"].to_pylist() == expected

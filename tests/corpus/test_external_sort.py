@@ -66,7 +66,7 @@ def test_merging_equals_sorting_in_memory(
         assert found == sorted((row for row in expected if row[0] % buckets == bucket), key=lambda row: row[0])
 
 
-def test_a_merge_holds_a_few_batches_of_each_run(tmp_path: Path) -> None:
+def test_a_merge_holds_only_a_few_batches_of_each_run(tmp_path: Path) -> None:
     names = count()
     writer = RunWriter(lambda: tmp_path / f"{next(names):03d}", "key", 1)
     for start in range(0, 1000, 10):

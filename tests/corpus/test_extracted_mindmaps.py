@@ -132,7 +132,7 @@ def test_every_figure_ends_with_an_outcome_and_the_largest_map_is_kept(
     assert calls.filter(subject="1").height == 1 + len(answers)
 
 
-def test_a_reply_is_a_tree_or_says_why_not() -> None:
+def test_a_reply_is_parsed_to_a_tree_or_rejected_with_a_reason() -> None:
     two_roots = FigureTree.model_validate_json(told((1, "a", None), (2, "", 1), (3, "c", 2), (4, "d", None)))
     assert list(walk(two_roots.tree()))[1:] == [("a", 1), ("c", 2), ("d", 1)]
     for wrong, why in ((told((1, "a", None), (2, "b", 3), (3, "c", 2)), "cycle"), (told((1, "a", 1)), "cycle")):

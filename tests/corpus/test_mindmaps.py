@@ -68,7 +68,9 @@ def test_the_largest_map_of_each_survey_is_kept_with_its_origin(corpus: Corpus, 
     assert (counts.read, counts.kept, counts.dropped) == (4, 2, {"smaller_map": 2})
 
 
-def test_every_line_that_is_no_gold_map_says_why(corpus: Corpus, topics: Ref, tmp_path: Path) -> None:
+def test_every_line_without_a_valid_map_is_quarantined_with_a_reason(
+    corpus: Corpus, topics: Ref, tmp_path: Path
+) -> None:
     deep: object = "leaf"
     for _ in range(250):
         deep = {"node": deep}
@@ -92,7 +94,7 @@ def test_every_line_that_is_no_gold_map_says_why(corpus: Corpus, topics: Ref, tm
     assert set(reasons(build(corpus, topics, again)).values()) == {"unknown_survey"}  # two surveys have that title
 
 
-def test_content_decides_the_key_and_the_place_does_not(corpus: Corpus, topics: Ref, tmp_path: Path) -> None:
+def test_the_key_depends_on_the_content_not_on_the_folder(corpus: Corpus, topics: Ref, tmp_path: Path) -> None:
     line = json.dumps({"corpusid": 5, "tree": SMALL}) + "\n"
     (tmp_path / "elsewhere").mkdir()
     first, second = write(tmp_path / "maps.jsonl", [line.strip()]), tmp_path / "elsewhere" / "maps.jsonl"
@@ -104,7 +106,7 @@ def test_content_decides_the_key_and_the_place_does_not(corpus: Corpus, topics: 
     assert build(corpus, topics, packed).ref.key != build(corpus, topics, first).ref.key
 
 
-def test_no_file_is_a_clear_error(tmp_path: Path) -> None:
+def test_a_missing_file_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(ReleaseError, match="file of mind-maps does not exist"):
         open_maps(tmp_path / "absent.jsonl", "x")
 

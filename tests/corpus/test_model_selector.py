@@ -112,7 +112,7 @@ def test_only_new_and_changed_candidates_are_asked_about(
     assert build(corpus, {1: "Survey one", 2: "Survey two"})[1] == ["Survey one", "Survey two"]
 
 
-def test_a_cap_ends_the_stage_and_a_model_must_be_named(
+def test_the_budget_cap_ends_the_stage_and_a_model_is_required(
     corpus: Corpus, server: ScriptedServer, access: Callable[..., LlmAccess]
 ) -> None:
     ScriptedModel(server).says(survey_verdict=verdict(True))
@@ -139,7 +139,7 @@ def test_the_stand_in_decides_as_the_rules_do(corpus: Corpus, access: Callable[.
     ]
 
 
-def test_what_a_batch_answered_is_not_asked_again(server: ScriptedServer, access: Callable[..., LlmAccess]) -> None:
+def test_replies_of_a_batch_are_not_requested_again(server: ScriptedServer, access: Callable[..., LlmAccess]) -> None:
     sent: list[dict[str, Any]] = []
     ended = {"id": "b", "object": "batch", "status": "completed", "completion_window": "24h", "created_at": 1}
     ended |= {"endpoint": "/v1/chat/completions", "input_file_id": "in", "output_file_id": "out"}

@@ -67,7 +67,7 @@ def test_any_record_has_a_date_or_none(written: str, year: int | None):
         ("day", "drop", date(2020, 12, 31)),
     ],
 )
-def test_policy_is_for_surveys_with_a_year_alone(precision: str, policy: Any, expected: date | None):
+def test_the_policy_applies_only_to_surveys_with_just_a_year(precision: str, policy: Any, expected: date | None):
     assert horizon_of(date(2020, 12, 31), precision, policy) == expected
 
 
@@ -103,7 +103,7 @@ def test_paper_is_record_with_abstract_and_date(corpus: Corpus):
     assert (found[3]["date"], found[3]["date_precision"]) == (None, "none")
 
 
-def test_what_was_wrong_is_counted(corpus: Corpus):
+def test_problems_of_records_are_counted(corpus: Corpus):
     counts = corpus.build(papers, **records(corpus)).manifest.counts
     assert (counts.read, counts.kept) == (4, 4)
     assert counts.notes == {

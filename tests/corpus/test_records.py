@@ -89,7 +89,7 @@ def synthetic(tmp_path_factory: pytest.TempPathFactory) -> dict[DatasetName, Rel
 
 
 @pytest.mark.parametrize("dataset", ["papers", "abstracts", "citations", "s2orc_v2"])
-def test_every_line_of_a_release_is_kept_or_accounted_for(
+def test_every_line_of_a_release_is_kept_or_quarantined(
     builder: Builder, synthetic: dict[DatasetName, ReleaseDataset], dataset: DatasetName
 ) -> None:
     built = builder.build(synthetic[dataset], buckets=3)
@@ -139,7 +139,7 @@ def test_buckets_are_sorted_and_complete(builder: Builder, synthetic: dict[Datas
 
 
 @pytest.mark.parametrize("dataset", ["papers", "citations", "s2orc_v2"])
-def test_the_split_into_files_does_not_show(
+def test_the_result_does_not_depend_on_the_split_into_files(
     builder: Builder, synthetic: dict[DatasetName, ReleaseDataset], dataset: DatasetName
 ) -> None:
     release = synthetic[dataset]
@@ -151,7 +151,7 @@ def test_the_split_into_files_does_not_show(
 
 
 @pytest.mark.parametrize("dataset", ["citations", "s2orc_v2"])
-def test_sizes_in_memory_do_not_show(
+def test_the_result_does_not_depend_on_sizes_in_memory(
     builder: Builder,
     synthetic: dict[DatasetName, ReleaseDataset],
     dataset: DatasetName,
@@ -164,12 +164,14 @@ def test_sizes_in_memory_do_not_show(
     assert part_digests(builder.build(synthetic[dataset], root="small")) == expected
 
 
-def test_the_number_of_workers_does_not_show(builder: Builder, synthetic: dict[DatasetName, ReleaseDataset]) -> None:
+def test_the_result_does_not_depend_on_the_number_of_workers(
+    builder: Builder, synthetic: dict[DatasetName, ReleaseDataset]
+) -> None:
     one, two = (builder.build(synthetic["s2orc_v2"], workers=n, root=f"workers-{n}") for n in (1, 2))
     assert one.manifest.digest == two.manifest.digest
 
 
-def test_of_several_records_of_a_paper_the_last_stands(builder: Builder) -> None:
+def test_the_last_of_several_records_of_a_paper_is_kept(builder: Builder) -> None:
     release = builder.release(
         "papers",
         {
@@ -191,7 +193,7 @@ def test_of_several_records_of_a_paper_the_last_stands(builder: Builder) -> None
     assert built.manifest.counts.dropped == {"duplicate": 3}
 
 
-def test_a_later_blank_abstract_takes_an_earlier_one_away(builder: Builder) -> None:
+def test_a_later_blank_abstract_removes_an_earlier_one(builder: Builder) -> None:
     release = builder.release(
         "abstracts",
         {
@@ -207,7 +209,7 @@ def test_a_later_blank_abstract_takes_an_earlier_one_away(builder: Builder) -> N
     assert built.manifest.counts.dropped == {"duplicate": 1, "no_abstract": 1}
 
 
-def test_citations_are_the_same_by_their_id_or_by_their_pair(builder: Builder) -> None:
+def test_citations_with_equal_ids_or_pairs_are_duplicates(builder: Builder) -> None:
     def edge(cited: int | None, influential: bool | None, number: int | None = None) -> dict[str, Any]:
         return {"citingcorpusid": 8, "citedcorpusid": cited, "isinfluential": influential, "citationid": number}
 
@@ -238,7 +240,7 @@ def test_citations_are_the_same_by_their_id_or_by_their_pair(builder: Builder) -
     assert [line for _, line, *_ in quarantine(built)] == [1, 4]
 
 
-def test_a_paper_is_one_row_however_often_its_text_comes(builder: Builder) -> None:
+def test_repeated_full_texts_of_a_paper_become_one_row(builder: Builder) -> None:
     """The bibliography goes with the record that stands."""
 
     def text(body: str) -> dict[str, Any]:
@@ -253,7 +255,7 @@ def test_a_paper_is_one_row_however_often_its_text_comes(builder: Builder) -> No
     ]
 
 
-def test_a_very_long_line_costs_only_itself(builder: Builder) -> None:
+def test_a_very_long_line_is_quarantined_alone(builder: Builder) -> None:
     record = {"corpusid": 2, "title": "short"}
     data = b'{"corpusid": 1, "title": "' + b"x" * 50_000_000 + b'"}\n' + lines(record)
     built = builder.build(builder.release("papers", {"a.gz": data}))
@@ -261,7 +263,7 @@ def test_a_very_long_line_costs_only_itself(builder: Builder) -> None:
     assert [row[:4] for row in quarantine(built)] == [("a.gz", 1, 0, "too_long")]
 
 
-def test_spans_that_were_left_out_are_in_the_notes(
+def test_spans_left_out_are_counted_in_the_notes(
     builder: Builder, synthetic: dict[DatasetName, ReleaseDataset]
 ) -> None:
     notes = builder.build(synthetic["s2orc_v2"]).manifest.counts.notes
@@ -286,7 +288,7 @@ def test_a_file_without_a_usable_line_fails_the_stage(builder: Builder, files: d
     assert builder.store.published("paper_records") == ()
 
 
-def test_a_truncated_file_fails_the_stage_and_fetched_again_it_goes_on(builder: Builder) -> None:
+def test_a_truncated_file_fails_the_stage_and_a_new_copy_resumes_it(builder: Builder) -> None:
     files = {name: lines(*({"corpusid": 10 * n + i} for n in range(500))) for i, name in enumerate(("a.gz", "b.gz"))}
     whole = builder.release("papers", files)
     expected = builder.build(whole, root="undisturbed")

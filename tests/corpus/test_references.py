@@ -43,7 +43,7 @@ def rows_of(dataset: Any, *columns: str) -> list[tuple[Any, ...]]:
     return [tuple(row[column] for column in columns) for row in dataset.table().to_pylist()]
 
 
-def test_two_paths_and_their_disagreement(corpus: Corpus):
+def test_bibliography_and_citations_are_merged(corpus: Corpus):
     found = build(
         corpus,
         corpus.accepted(1),
@@ -59,14 +59,14 @@ def test_two_paths_and_their_disagreement(corpus: Corpus):
     ]
 
 
-def test_entries_of_one_paper_collapse_and_none_is_lost(corpus: Corpus):
+def test_entries_of_the_same_paper_become_one_row(corpus: Corpus):
     bibliography = print_entries(1, (10, 3), (None, 0), (10, 2), (None, 0), (11, 0))
     found = build(corpus, corpus.accepted(1), citations(corpus), texts(corpus, bibliography))
     assert rows_of(found, "cited_id", "entries", "mentions") == [(10, 2, 5), (11, 1, 0), (None, 1, 0), (None, 1, 0)]
     assert found.manifest.counts.notes["bibliography_entries"] == len(bibliography)
 
 
-def test_repeated_edges_are_one_reference_and_influence_wins(corpus: Corpus):
+def test_repeated_edges_become_one_influential_reference(corpus: Corpus):
     edges = [cite(1, 10, False, 1), cite(1, 10, True, 2), cite(1, 11, None, 3), cite(1, 11, None, 4)]
     found = build(corpus, corpus.accepted(1), citations(corpus, *edges))
     assert rows_of(found, "cited_id", "is_influential") == [(10, True), (11, None)]

@@ -58,7 +58,7 @@ def edition(corpus: Corpus) -> dict[str, Ref]:
     }
 
 
-def test_numbers_beside_those_of_the_paper(corpus: Corpus):
+def test_the_checklist_compares_with_the_numbers_of_the_paper(corpus: Corpus):
     built = corpus.build(statistics, **edition(corpus))
     found = json.loads(built.path("statistics.json").read_bytes())
     checklist = {item["item"]: (item["ours"], item["paper"]) for item in found["checklist"]}

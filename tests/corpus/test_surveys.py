@@ -85,7 +85,7 @@ def test_rules_reject_other_surveys(title: str, abstract: str | None):
     assert not verdict.accepted, verdict.reason
 
 
-def test_reason_names_the_signs():
+def test_the_reason_names_the_strongest_cues():
     verdicts = find_selector("rules").select([Candidate(1, "Rain: A Survey", None), Candidate(2, "Sky Surveys", None)])
     assert [verdict.reason for verdict in verdicts] == [
         "title: names itself a survey (+4)",
@@ -114,7 +114,7 @@ class Oracle:
         return [Verdict(c.abstract is not None, f"saw {c.title}", "model-1", "prompt-2") for c in candidates]
 
 
-def test_another_selector_decides_by_the_same_interface(corpus: Corpus, monkeypatch: pytest.MonkeyPatch):
+def test_another_selector_can_be_registered(corpus: Corpus, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(survey_selector._registry._things, "oracle", Oracle)
     rows = [{"corpus_id": 1, "title": "Survey A", "abstract": "x"}, {"corpus_id": 2, "title": "Survey B"}]
     papers = corpus.given("papers", {PAPERS: rows})
@@ -126,7 +126,7 @@ def test_another_selector_decides_by_the_same_interface(corpus: Corpus, monkeypa
     assert {(row["selector"], row["model"], row["prompt_id"]) for row in found} == {("oracle", "model-1", "prompt-2")}
 
 
-def test_verdicts_on_the_same_texts_are_kept_and_the_dataset_is_that_of_a_first_build(
+def test_reusing_verdicts_gives_the_same_dataset_as_a_first_build(
     corpus: Corpus, new_corpus: Callable[[], Corpus], monkeypatch: pytest.MonkeyPatch
 ):
     seen: list[int] = []
@@ -183,13 +183,13 @@ def test_bad_label_is_named_with_its_line(corpus: Corpus, tmp_path: Path, line: 
         score_selector(path, papers, Oracle())
 
 
-def test_labels_of_other_papers_score_nothing(corpus: Corpus, tmp_path: Path):
+def test_labels_of_other_papers_are_an_error(corpus: Corpus, tmp_path: Path):
     papers = corpus.store.open(corpus.given("papers", {PAPERS: [{"corpus_id": 1, "title": "Survey"}]}))
     with pytest.raises(BadInput, match="none of the 1 labels belongs to a paper"):
         score_selector(write_labels(tmp_path / "labels.jsonl", {5: "yes"}), papers, Oracle())
 
 
-def test_rules_on_real_papers_that_people_labelled(corpus: Corpus, shared: Path):
+def test_rules_agree_with_human_labels_of_real_papers(corpus: Corpus, shared: Path):
     labels = shared / "data" / "survey_labels.jsonl"
     wanted = {orjson.loads(line)["corpusid"] for line in labels.read_bytes().splitlines()}
     release = shared / "data" / "s2" / "2026-01-06"

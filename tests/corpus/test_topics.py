@@ -77,7 +77,7 @@ def test_every_reference_is_relevant_or_dropped_for_its_first_reason(corpus: Cor
     assert (found["influential"], found["outcome"], found["coverage"]) == (1, "kept", 7 / 9)
 
 
-def test_outcomes_in_the_order_of_the_paper(corpus: Corpus):
+def test_outcomes_apply_in_the_order_of_the_paper(corpus: Corpus):
     surveys = [survey(1), survey(2), survey(3, None, "none"), survey(4), survey(5), survey(6, None, "none")]
     references = [refer(2, 70), refer(2, None), refer(3, 10), refer(3, 70), refer(4, 11), refer(5, 10), refer(6, 70)]
     built = build(corpus, surveys, references, {10: BEFORE, 11: DAY})
@@ -124,7 +124,7 @@ def test_denominator_of_coverage(corpus: Corpus):
     assert listed == {1: (4, 1 / 4), 2: (99, 1 / 99), 3: (2, 1 / 2), 4: (0, None)}
 
 
-def test_cycle_of_citations(corpus: Corpus):
+def test_surveys_that_cite_each_other_are_no_qrels(corpus: Corpus):
     surveys = [survey(1), survey(2), survey(3)]
     cycle = [refer(1, 2), refer(2, 3), refer(3, 1), refer(1, 1)]
     dates = {1: BEFORE, 2: BEFORE, 3: BEFORE, 10: BEFORE}
@@ -143,7 +143,7 @@ days = st.one_of(st.none(), st.dates(date(2019, 12, 29), date(2020, 1, 2)))
     dates=st.dictionaries(st.integers(0, 9), days),
     pairs=st.sets(st.tuples(st.integers(0, 4), st.integers(0, 9))),
 )
-def test_qrels_are_what_the_definition_says(new_corpus, surveys, dates, pairs):
+def test_qrels_follow_the_definition(new_corpus, surveys, dates, pairs):
     known = [survey(i, day, "day" if day else "none") for i, day in surveys.items()]
     cited = [(i, j) for i, j in pairs if i in surveys]
     built = build(new_corpus(), known, [refer(i, j) for i, j in cited], dates)

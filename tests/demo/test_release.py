@@ -77,7 +77,7 @@ def test_the_papers_are_as_varied_as_real_ones(written: Path) -> None:
     assert 0 < len(later) < sum(map(len, cited.values())) / 4
 
 
-def test_full_texts_link_by_both_paths_and_disagree_at_times(written: Path) -> None:
+def test_full_texts_are_linked_by_both_paths_which_sometimes_disagree(written: Path) -> None:
     edges = {(record["citingcorpusid"], record["citedcorpusid"]) for record in records(written, "citations")}
     matched: set[tuple[int, int]] = set()
     for record in records(written, "s2orc_v2"):
@@ -89,8 +89,8 @@ def test_full_texts_link_by_both_paths_and_disagree_at_times(written: Path) -> N
     assert edges - matched
 
 
-def test_a_paper_of_an_area_says_the_area(written: Path) -> None:
-    """What retrieval hangs on: the words of a survey's title stand in the papers that it cites, more than elsewhere."""
+def test_a_survey_shares_more_words_with_its_references_than_with_others(written: Path) -> None:
+    """Retrieval depends on this: words of a survey's title occur more often in the papers that it cites."""
     generator = PaperGenerator(seed=42, full_text_share=1, paragraphs=1)
     surveys = [paper for n in range(400) if (paper := generator.paper(n)).head.kind == "survey" and paper.references]
     assert surveys
@@ -114,7 +114,7 @@ def test_no_file_is_empty_however_small_the_release(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("full_text", ["s2orc", "s2orc_v2"])
-def test_broken_lines_stand_before_the_first_record(tmp_path: Path, full_text: Any) -> None:
+def test_broken_lines_come_before_the_first_record(tmp_path: Path, full_text: Any) -> None:
     lines = write_release(tmp_path, SyntheticSettings(papers=40, files=2, full_text=full_text))
     plain = write_release(tmp_path / "plain", SyntheticSettings(papers=40, files=2, full_text=full_text, broken=False))
     assert {name: lines[name] - plain[name] for name in lines} == dict.fromkeys(lines, 7)

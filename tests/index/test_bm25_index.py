@@ -45,7 +45,7 @@ def expected_scores(texts: dict[int, str], weights: dict[str, float]) -> dict[in
 
 
 @pytest.mark.parametrize("weights", [{"survey": 1.0}, {"deep": 2.0, "learning": 1.0, "bird": 0.25, "absent": 1.0}])
-def test_scores_are_lucenes_and_ties_go_by_id(corpus: Corpus, weights: dict[str, float]) -> None:
+def test_scores_equal_lucenes_and_ties_are_ordered_by_id(corpus: Corpus, weights: dict[str, float]) -> None:
     texts = titles()
     index = Bm25Index(corpus.build(bm25, SETTINGS, documents=give_documents(corpus, rows(texts))))
     found = index.search(weights, len(texts))
@@ -58,7 +58,7 @@ def test_scores_are_lucenes_and_ties_go_by_id(corpus: Corpus, weights: dict[str,
         np.testing.assert_array_equal(index.search(weights, n).ids, found.ids[:n])
 
 
-def test_statistics_are_of_the_index(corpus: Corpus) -> None:
+def test_index_statistics_match_the_documents(corpus: Corpus) -> None:
     texts = {1: "bird song", 2: "bird", 3: "graph", 4: ""}
     dataset = corpus.build(bm25, SETTINGS, documents=give_documents(corpus, rows(texts)))
     index = Bm25Index(dataset)
@@ -67,7 +67,9 @@ def test_statistics_are_of_the_index(corpus: Corpus) -> None:
     assert (dataset.manifest.counts.read, dataset.manifest.counts.kept) == (4, 3)
 
 
-def test_equal_documents_are_equal_bytes_whatever_the_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equal_documents_give_equal_bytes_with_any_number_of_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "SHARD_DOCUMENTS", 200)
     digests: list[str] = []
     for workers in (1, 2):
@@ -77,7 +79,7 @@ def test_equal_documents_are_equal_bytes_whatever_the_workers(tmp_path: Path, mo
     assert digests[0] == digests[1]
 
 
-def test_segments_answer_like_one_and_tantivy_opens_them(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_segments_rank_like_one_and_tantivy_opens_them(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = titles()
     documents = give_documents(corpus, rows(texts), buckets=4)
     whole = Bm25Index(corpus.build(bm25, SETTINGS, documents=documents))
@@ -95,15 +97,15 @@ def test_segments_answer_like_one_and_tantivy_opens_them(corpus: Corpus, monkeyp
                 np.testing.assert_array_equal(ours, theirs)
 
 
-def test_searching_leaves_nothing_in_the_dataset(corpus: Corpus) -> None:
+def test_searching_writes_nothing_into_the_dataset(corpus: Corpus) -> None:
     dataset = corpus.build(bm25, SETTINGS, documents=give_documents(corpus, rows(titles(20))))
     before = sorted(path.name for path in dataset.path("index").iterdir())
-    assert {name.rpartition(".")[2] for name in before} == {*module.PARTS, "json"}
+    assert {name.rpartition(".")[2] for name in before} == {*module.SEGMENT_FILES, "json"}
     assert len(Bm25Index(dataset).search({"deep": 1.0}, 5).ids)
     assert sorted(path.name for path in dataset.path("index").iterdir()) == before
 
 
-def test_a_failed_build_goes_on_at_the_shard_and_ends_with_the_same_bytes(
+def test_a_failed_build_resumes_at_the_shard_with_the_same_bytes(
     corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "SHARD_DOCUMENTS", 150)
@@ -125,14 +127,14 @@ def test_a_failed_build_goes_on_at_the_shard_and_ends_with_the_same_bytes(
     assert resumed.ref.digest == undisturbed.ref.digest
 
 
-def test_no_document_has_the_field(corpus: Corpus) -> None:
+def test_an_index_without_documents_finds_nothing(corpus: Corpus) -> None:
     dataset = corpus.build(bm25, SETTINGS, documents=give_documents(corpus, rows({1: "", 2: " "})))
     index = Bm25Index(dataset)
     assert index.size == 0
     assert not len(index.search({"bird": 1.0}, 10).ids)
 
 
-def test_a_damaged_index_says_what_to_do(corpus: Corpus) -> None:
+def test_the_error_of_a_damaged_index_says_what_to_do(corpus: Corpus) -> None:
     dataset = corpus.build(bm25, SETTINGS, documents=give_documents(corpus, rows(titles(20))))
     next(dataset.path("index").glob("*.term")).unlink()
     with pytest.raises(BadInput, match="rebuild stage bm25"):

@@ -41,7 +41,7 @@ def brute_force(dataset: Dataset, query: np.ndarray) -> Ranked:
 
 
 @pytest.mark.parametrize("filtered", [False, True])
-def test_exact_search_is_brute_force(corpus: Corpus, filtered: bool) -> None:
+def test_exact_search_equals_brute_force(corpus: Corpus, filtered: bool) -> None:
     dataset = corpus.store.open(give_embeddings(corpus, clustered()))
     index = DenseIndex.open(dataset)
     rng = np.random.default_rng(4)
@@ -57,7 +57,7 @@ def test_exact_search_is_brute_force(corpus: Corpus, filtered: bool) -> None:
             np.testing.assert_array_equal(found.scores, scores[:n])
 
 
-def test_the_answer_is_the_same_with_a_gpu(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_with_a_gpu_are_the_same(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     """An index that gives only a short list without filter stands in for the GPU's, as FAISS limits it there."""
     monkeypatch.setattr("tasks.index.dense.GPU_DEPTH", 60)
     plain = DenseIndex.open(corpus.store.open(give_embeddings(corpus, clustered())))
@@ -71,7 +71,7 @@ def test_the_answer_is_the_same_with_a_gpu(corpus: Corpus, monkeypatch: pytest.M
                 np.testing.assert_array_equal(ours, expected)
 
 
-def test_half_precision_moves_scores_by_less_than_a_thousandth(corpus: Corpus) -> None:
+def test_half_precision_changes_scores_by_less_than_a_thousandth(corpus: Corpus) -> None:
     dataset = corpus.store.open(give_embeddings(corpus, clustered()))
     half = DenseIndex.open(dataset, half=True)
     query = np.ones(12, np.float32)
@@ -80,7 +80,7 @@ def test_half_precision_moves_scores_by_less_than_a_thousandth(corpus: Corpus) -
     np.testing.assert_allclose(found.scores, [expected[i] for i in found.ids], atol=1e-3)
 
 
-def test_vectors_come_in_the_order_asked_for(corpus: Corpus) -> None:
+def test_vectors_are_returned_in_the_order_of_the_ids(corpus: Corpus) -> None:
     vectors = clustered(30)
     index = DenseIndex.open(corpus.store.open(give_embeddings(corpus, vectors)))
     asked = [*reversed(vectors)][:7] * 2
@@ -96,7 +96,7 @@ def test_vectors_come_in_the_order_asked_for(corpus: Corpus) -> None:
 
 
 @pytest.mark.parametrize(("kind", "least"), [("ivf", 0.9), ("hnsw", 0.95), ("sq8", 0.9)])
-def test_an_approximate_index_says_what_it_misses(corpus: Corpus, kind: str, least: float) -> None:
+def test_an_approximate_index_records_its_recall(corpus: Corpus, kind: str, least: float) -> None:
     vectors = clustered(1500, distinct=1500)
     embeddings = give_embeddings(corpus, vectors)
     exact = DenseIndex.open(corpus.store.open(embeddings))
@@ -123,7 +123,7 @@ def test_an_approximate_index_says_what_it_misses(corpus: Corpus, kind: str, lea
     seed=st.integers(0, 5),
 )
 @settings(max_examples=100, deadline=None)
-def test_ties_do_not_depend_on_the_engines_choice(scores: list[int], n: int, seed: int) -> None:
+def test_ties_do_not_depend_on_the_order_of_the_engine(scores: list[int], n: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     ids = rng.permutation(1000)[: len(scores)]
     values = np.array(scores, np.float32)
@@ -140,7 +140,7 @@ def test_ties_do_not_depend_on_the_engines_choice(scores: list[int], n: int, see
     assert max(asked) <= len(ids)
 
 
-def test_without_faiss_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch, corpus: Corpus) -> None:
+def test_the_error_without_faiss_says_what_to_install(monkeypatch: pytest.MonkeyPatch, corpus: Corpus) -> None:
     dataset = corpus.store.open(give_embeddings(corpus, clustered(5)))
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(MissingDependency, match=r"pip install 'research-arena\[dense\]'"):

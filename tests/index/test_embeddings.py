@@ -55,7 +55,7 @@ def test_vectors_are_the_models_own_in_unit_length(corpus: Corpus, tiny_model: P
     assert dataset.manifest.counts.notes == {"encoded": 50, "reused": 0}
 
 
-def test_of_equal_texts_the_vector_in_the_file_at_hand_is_taken(
+def test_the_vector_of_the_nearest_file_is_used_for_equal_texts(
     corpus: Corpus, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [{"corpus_id": i, "title": f"{WORDS[i // 3]} twice"} for i in range(12)]  # each in three buckets
@@ -78,9 +78,7 @@ def test_of_equal_texts_the_vector_in_the_file_at_hand_is_taken(
         read.clear()
 
 
-def test_known_texts_are_taken_from_earlier_datasets(
-    corpus: Corpus, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_vectors_of_known_texts_are_reused(corpus: Corpus, tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tasks.index.embeddings.ROW_GROUP", 4)
     first = corpus.build(embeddings, settings_for(tiny_model), documents=give_documents(corpus, documents_of(40)))
     moved = [{**row, "corpus_id": row["corpus_id"] + 1} for row in documents_of(60)]
@@ -94,7 +92,7 @@ def test_known_texts_are_taken_from_earlier_datasets(
     assert shorter.manifest.counts.notes == {"encoded": 60, "reused": 0}
 
 
-def test_a_failed_build_goes_on_at_the_bucket_and_ends_with_the_same_bytes(
+def test_a_failed_build_resumes_at_the_bucket_with_the_same_bytes(
     corpus: Corpus, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = Corpus(corpus.store.root.parent / "undisturbed")
@@ -117,7 +115,7 @@ def test_a_failed_build_goes_on_at_the_bucket_and_ends_with_the_same_bytes(
     assert resumed.ref.digest == undisturbed.ref.digest
 
 
-def test_texts_are_cut_at_the_setting_or_the_models_limit(tiny_model: Path) -> None:
+def test_texts_are_truncated_at_the_setting_or_the_models_limit(tiny_model: Path) -> None:
     text = "deep graph survey song"
     short = Encoder(EncoderSettings(model=str(tiny_model), max_tokens=8))
     assert (short.max_tokens, Encoder(EncoderSettings(model=str(tiny_model))).max_tokens) == (8, 24)
@@ -128,7 +126,7 @@ def test_texts_are_cut_at_the_setting_or_the_models_limit(tiny_model: Path) -> N
     assert short.encode([]).shape == (0, 16)
 
 
-def test_the_instruction_goes_before_queries_only(tiny_model: Path) -> None:
+def test_only_queries_are_prefixed_with_the_instruction(tiny_model: Path) -> None:
     plain = Encoder(EncoderSettings(model=str(tiny_model)))
     instructed = Encoder(EncoderSettings(model=str(tiny_model), query_instruction="deep survey of "))
     np.testing.assert_array_equal(instructed.encode(["bird"]), plain.encode(["bird"]))
@@ -136,7 +134,7 @@ def test_the_instruction_goes_before_queries_only(tiny_model: Path) -> None:
     np.testing.assert_array_equal(plain.encode_queries(["bird"]), plain.encode(["bird"]))
 
 
-def test_queries_need_the_weights_that_made_the_documents(corpus: Corpus, tmp_path: Path) -> None:
+def test_queries_must_use_the_same_weights_as_the_documents(corpus: Corpus, tmp_path: Path) -> None:
     model = save_tiny_model(tmp_path / "first", seed=1)
     dataset = corpus.build(embeddings, settings_for(model), documents=give_documents(corpus, documents_of(5)))
     assert open_encoder(dataset).settings.model == str(model)
@@ -147,7 +145,7 @@ def test_queries_need_the_weights_that_made_the_documents(corpus: Corpus, tmp_pa
         open_encoder(dataset)
 
 
-def test_a_missing_library_or_model_comes_with_the_install_line(
+def test_a_missing_library_or_model_error_gives_the_install_command(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with pytest.raises(MissingDependency, match="pip install"):
@@ -157,13 +155,13 @@ def test_a_missing_library_or_model_comes_with_the_install_line(
         Encoder(EncoderSettings())
 
 
-def test_a_vector_without_direction_is_refused() -> None:
+def test_a_zero_or_infinite_vector_is_refused() -> None:
     for bad in (0.0, np.nan, np.inf):
         with pytest.raises(BadInput, match="vector 1 of 2"):
             unit_rows(np.array([[3, 4], [bad, bad]], np.float32))
 
 
-def test_another_machine_makes_the_same_vectors_with_the_same_weights_only(corpus: Corpus, tiny_model: Path) -> None:
+def test_another_machine_must_have_the_same_weights(corpus: Corpus, tiny_model: Path) -> None:
     def built(root: str, model: Path, runner: ShardRunner) -> Dataset:
         other = Corpus(corpus.store.root.parent / root)
         documents = give_documents(other, documents_of(30))

@@ -33,7 +33,7 @@ def test_a_document_without_the_field_has_no_text(corpus: Corpus, field: Field, 
     assert dict(field_texts(field, Bucket(path))) == texts
 
 
-def test_the_full_text_runs_in_reading_order_and_only_documents_have_one(corpus: Corpus) -> None:
+def test_full_text_is_in_reading_order_and_only_of_documents(corpus: Corpus) -> None:
     documents = corpus.store.open(give_documents(corpus, DOCUMENTS, buckets=1)).files()[0]
     body = {
         "corpus_id": 1,

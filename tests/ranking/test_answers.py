@@ -106,10 +106,10 @@ def test_an_empty_answer_is_empty_and_keeps_its_note(kit: Kit) -> None:
 @pytest.mark.parametrize(
     ("found", "message"),
     [
-        (Ranking(hits((FIRST, 2.0), (SURVEY, 1.0))), "document 2 is not to be seen (survey"),
-        (Ranking(hits((LATE, 1.0))), "document 3 is not to be seen (late"),
-        (Ranking(hits((TOPIC.topic_id, 1.0))), "document 1 is not to be seen (itself"),
-        (Ranking(hits((999, 1.0))), "document 999: not in the corpus"),
+        (Ranking(hits((FIRST, 2.0), (SURVEY, 1.0))), "document 2 must not be seen (survey"),
+        (Ranking(hits((LATE, 1.0))), "document 3 must not be seen (late"),
+        (Ranking(hits((TOPIC.topic_id, 1.0))), "document 1 must not be seen (itself"),
+        (Ranking(hits((999, 1.0))), "document 999 is not in the corpus"),
         (Ranking(hits((FIRST, float("nan")))), "score nan"),
         (Ranking(hits((FIRST, 1.0)), "splendid"), "outcome 'splendid'"),
         (None, "AttributeError"),

@@ -21,7 +21,7 @@ def desk_for(collection: Collection, topic: Topic, **others: Retriever) -> Resea
     return ResearchDesk(topic, engines, "hybrid", Allowed.of(collection.catalogue, topic), collection.reader)
 
 
-def test_nothing_forbidden_is_ever_found(collection: Collection) -> None:
+def test_forbidden_documents_are_never_found(collection: Collection) -> None:
     catalogue = collection.catalogue
     for topic in collection.topics:
         desk = desk_for(collection, topic)
@@ -34,7 +34,7 @@ def test_nothing_forbidden_is_ever_found(collection: Collection) -> None:
         assert seen or topic is collection.topics[-1]
 
 
-def test_every_search_is_a_row(collection: Collection) -> None:
+def test_every_search_is_recorded(collection: Collection) -> None:
     topic = collection.topics[0]
     desk = desk_for(collection, topic)
     first = desk.search("Deep bird", 7)
@@ -54,7 +54,7 @@ def test_every_search_is_a_row(collection: Collection) -> None:
     assert dense.dropped_survey + dense.dropped_date > 0
 
 
-def test_documents_are_read_only_where_allowed(collection: Collection) -> None:
+def test_only_allowed_documents_can_be_read(collection: Collection) -> None:
     topic = collection.topics[0]
     desk = desk_for(collection, topic)
     ids = [hit.corpus_id for hit in desk.search("bird song", 5)]
@@ -76,7 +76,7 @@ def test_documents_are_read_only_where_allowed(collection: Collection) -> None:
                 refuse([ids[0], forbidden])
 
 
-def test_an_engine_that_leaks_is_caught(collection: Collection) -> None:
+def test_a_leaking_engine_is_caught(collection: Collection) -> None:
     survey = int(collection.catalogue.ids[collection.catalogue.surveys][1])
 
     class Leak:
@@ -86,14 +86,14 @@ def test_an_engine_that_leaks_is_caught(collection: Collection) -> None:
             return Found([Hit(survey, 1.0)], Trace())
 
     desk = desk_for(collection, collection.topics[0], leak=Leak())
-    with pytest.raises(BadInput, match=f"document {survey} is not to be seen"):
+    with pytest.raises(BadInput, match=f"document {survey} must not be seen"):
         desk.search("bird", 5, "leak")
     with pytest.raises(BadInput, match="no engine is named 'google'"):
         desk.search("bird", 5, "google")
     assert desk.searches == ()
 
 
-def test_statistics_are_enough_for_feedback(collection: Collection) -> None:
+def test_index_statistics_are_available_to_feedback_systems(collection: Collection) -> None:
     desk = desk_for(collection, collection.topics[0])
     assert desk.terms("Bird-song, bird") == ["bird", "song", "bird"]
     assert desk.n_documents == collection.bm25.size
@@ -103,7 +103,7 @@ def test_statistics_are_enough_for_feedback(collection: Collection) -> None:
     assert desk.has_vectors
 
 
-def test_without_an_engine_the_desk_says_which_to_add(collection: Collection) -> None:
+def test_the_error_for_a_missing_engine_says_which_to_add(collection: Collection) -> None:
     topic = collection.topics[0]
     allowed = Allowed.of(collection.catalogue, topic)
     terms_only = ResearchDesk(topic, {"bm25": Bm25Retriever(collection.bm25)}, "bm25", allowed, collection.reader)
@@ -119,7 +119,7 @@ def test_without_an_engine_the_desk_says_which_to_add(collection: Collection) ->
             call()
 
 
-def test_a_desk_needs_its_own_topics_rule(collection: Collection) -> None:
+def test_a_desk_needs_the_filter_of_its_own_topic(collection: Collection) -> None:
     first, second = collection.topics[:2]
     engines = {"bm25": Bm25Retriever(collection.bm25)}
     with pytest.raises(BadInput, match=f"that of topic {second.topic_id}"):

@@ -14,7 +14,7 @@ from tests.corpus.conftest import Corpus
 from tests.index.conftest import give_documents
 
 
-def test_the_catalogue_holds_every_document_by_id(tmp_path: Path) -> None:
+def test_the_catalogue_lists_every_document_by_id(tmp_path: Path) -> None:
     corpus = Corpus(tmp_path)
     rows = [
         {"corpus_id": 11, "date": date(1970, 1, 11)},
@@ -45,5 +45,5 @@ def test_documents_are_read_by_id_from_any_row_group(tmp_path: Path, monkeypatch
     assert 1 <= len(reader._cache) < 10
     assert sum(table.nbytes for table in reader._cache.values()) <= 20_000
     for unknown in (1, 298, 10_000, -5):
-        with pytest.raises(BadInput, match=f"document {unknown}: not in the corpus"):
+        with pytest.raises(BadInput, match=f"document {unknown} is not in the corpus"):
             reader.read([0, unknown])

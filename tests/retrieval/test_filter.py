@@ -50,7 +50,7 @@ def ranked_corpora(draw: st.DrawFn) -> tuple[Ranked, Allowed]:
 
 @given(ranked_corpora(), st.integers(1, 70), FACTORS, st.sampled_from(["1", "K", "N"]))
 @settings(max_examples=150, deadline=None)
-def test_widening_equals_filtering_the_complete_ranking(
+def test_backoff_equals_filtering_the_complete_ranking(
     corpus: tuple[Ranked, Allowed], k: int, factor: int, start: str
 ) -> None:
     ranking, allowed = corpus
@@ -73,7 +73,7 @@ def test_widening_equals_filtering_the_complete_ranking(
     assert trace.dropped_self == (allowed.topic_id in seen)
 
 
-def test_the_trace_tells_which_rule_removed_a_hit() -> None:
+def test_the_trace_counts_hits_removed_by_each_rule() -> None:
     catalogue = Catalogue(np.arange(5), np.array([1, 1, 9, NEVER, 1], np.int32), np.array([0, 1, 1, 0, 0], bool))
     ranking = Ranked(np.array([0, 1, 2, 3, 4]), np.array([5, 4, 3, 2, 1], np.float32))
     allowed = Allowed(catalogue, 0, EPOCH + timedelta(days=9))
@@ -81,7 +81,7 @@ def test_the_trace_tells_which_rule_removed_a_hit() -> None:
     assert found == ([Hit(4, 1.0)], Trace(rounds=4, depth=5, dropped_survey=2, dropped_date=1, dropped_self=1))
 
 
-def test_an_index_of_other_documents_is_noticed() -> None:
+def test_an_index_with_unknown_documents_is_refused() -> None:
     allowed = Allowed(Catalogue(np.array([1]), np.zeros(1, np.int32), np.zeros(1, bool)), 9, date(2020, 1, 1))
     with pytest.raises(BadInput, match="document 7"):
         search_with_backoff(lambda n: Ranked(np.array([7]), np.ones(1, np.float32)), 1, 1, allowed)
@@ -116,7 +116,7 @@ def test_bm25_filters_like_brute_force(
     factor=FACTORS,
 )
 @settings(max_examples=40, deadline=None)
-def test_dense_filters_like_brute_force_and_like_widening(
+def test_dense_filters_like_brute_force_and_like_backoff(
     collection: Collection, vector: list[int], topic: int, day: int, k: int, factor: int
 ) -> None:
     allowed, index = rule(collection, topic, day), collection.dense

@@ -35,7 +35,7 @@ def test_reference_cases_of_best_scores(reference_cases: Cases) -> None:
         assert [score for _, score in fused] == sorted((score for _, score in fused), reverse=True)
 
 
-def test_ties_go_to_the_best_rank_then_to_the_earlier_list() -> None:
+def test_ties_are_broken_by_best_rank_then_by_the_earlier_list() -> None:
     assert [doc for doc, _ in reciprocal_rank_fusion([[7, 1], [5, 1], [3]])] == [1, 7, 5, 3]
     assert [doc for doc, _ in reciprocal_rank_fusion([["b", "a"], ["a", "b"]])] == ["b", "a"]
     same = reciprocal_rank_fusion([[1, 2, 3], [2, 3, 1], [3, 1, 2]])

@@ -26,7 +26,7 @@ def engines(collection: Collection) -> tuple[Bm25Retriever, DenseRetriever]:
     return Bm25Retriever(collection.bm25), DenseRetriever(collection.dense, Axes())
 
 
-def test_text_is_terms_and_never_syntax(collection: Collection) -> None:
+def test_text_is_never_parsed_as_query_syntax(collection: Collection) -> None:
     bm25, _ = engines(collection)
     plain = bm25.search("deep bird", 150).hits
     for query in ('+deep -"bird"', "Deep, (bird)*?~", "deep && !bird\\"):
@@ -39,12 +39,12 @@ def test_text_is_terms_and_never_syntax(collection: Collection) -> None:
     assert bm25.search(WeightedTerms({}), 5).hits == []
 
 
-def test_engines_refuse_what_they_cannot_take(collection: Collection) -> None:
+def test_engines_refuse_queries_they_do_not_accept(collection: Collection) -> None:
     bm25, dense = engines(collection)
     hybrid = HybridRetriever([bm25, dense])
     terms = WeightedTerms({"deep": 1.0})
     for engine, query in ((bm25, ONES), (dense, terms), (hybrid, terms), (hybrid, ONES)):
-        with pytest.raises(BadInput, match=f"{engine.name}: it takes text"):
+        with pytest.raises(BadInput, match=f"{engine.name} accepts text"):
             engine.search(query, 5)
     for weight in (0.0, -1.0, float("nan"), float("inf")):
         with pytest.raises(BadInput, match="'deep'"):
@@ -54,7 +54,7 @@ def test_engines_refuse_what_they_cannot_take(collection: Collection) -> None:
             engine.search("deep", 0)
 
 
-def test_dense_takes_texts_and_vectors(collection: Collection) -> None:
+def test_dense_accepts_texts_and_vectors(collection: Collection) -> None:
     _, dense = engines(collection)
     vector = dense.embed(["deep bird songs"])[0]
     assert dense.search("deep bird songs", 20) == dense.search(Vector(3 * vector), 20)
@@ -92,14 +92,14 @@ def test_hybrid_fuses_the_filtered_lists(collection: Collection) -> None:
         assert found.trace.rounds == max(part.trace.rounds for part in lists)
 
 
-def test_hybrid_deepens_its_lists_when_more_is_asked_for(collection: Collection) -> None:
+def test_hybrid_fuses_longer_lists_for_a_larger_k(collection: Collection) -> None:
     hybrid = HybridRetriever(engines(collection), depth=5)
     allowed = Allowed(collection.catalogue, 0, date(2100, 1, 1))
     assert len(hybrid.search("deep bird", 60, allowed).hits) == 60
     assert hybrid.search("deep bird", 5, allowed).hits[:3] == hybrid.search("deep bird", 3, allowed).hits
 
 
-def test_a_topic_confined_to_some_documents_ranks_these_alone_as_in_the_whole(collection: Collection) -> None:
+def test_a_search_limited_to_some_documents_ranks_them_as_in_the_whole_corpus(collection: Collection) -> None:
     topic = collection.topics[0]
     only = set(collection.catalogue.ids[::3].tolist())
     for engine in engines(collection):
