@@ -37,13 +37,13 @@ ui: $(STAMP)
 	$(RUN)/arena ui
 
 e2e: $(STAMP)
-	$(RUN)/python -m pip install --quiet -c constraints.txt -e '.[$(EXTRAS),ray]' playwright
+	$(RUN)/python -m pip install --quiet --quiet -c constraints.txt -e '.[$(EXTRAS),ray]' playwright
 	$(RUN)/pytest -m e2e tests/flows tests/e2e
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "$(PYTHON) is older than 3.11; run: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
 	test -x $(RUN)/python || $(PYTHON) -m venv $(VENV)
-	$(RUN)/python -m pip install --quiet $(TORCH)
-	$(RUN)/python -m pip install --quiet -c constraints.txt -e '.[$(EXTRAS)]'
+	$(RUN)/python -m pip install --quiet --quiet $(TORCH)
+	$(RUN)/python -m pip install --quiet --quiet -c constraints.txt -e '.[$(EXTRAS)]'
 	touch $@

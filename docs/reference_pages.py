@@ -81,11 +81,12 @@ def tables_page() -> str:
 
 
 def plugins_page() -> str:
-    """Every registered plug-in, by kind, with the entry point group through which other packages add theirs."""
+    """Every registered plug-in, by kind, with the sentence that it says of itself."""
     lines = [
         "# Plug-ins",
         "",
-        "Each plug-in is one file that a decorator registers. How to add one: [](../contributing.md).",
+        "Each plug-in is one file that a decorator registers; `arena plugins` lists those that are installed.",
+        "How to add one: [](../contributing.md).",
     ]
     for (kind, group), found in itertools.groupby(arena.plugins(), key=lambda plugin: (plugin.kind, plugin.group)):
         lines += ["", f"## {kind[0].upper()}{kind[1:]}", "", f"Entry points of other packages: `{group}`.", ""]

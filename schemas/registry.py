@@ -21,7 +21,7 @@ class Registry(Generic[T]):
     """
 
     def __init__(self, kind: str, package: str, *, group: str | None = None, extra: str | None = None) -> None:
-        self.kind, self.package, self.group, self._extra = kind, package, group, extra
+        self._kind, self._package, self._group, self._extra = kind, package, group, extra
         self._things: dict[str, T] = {}
         self._complete = False
 
@@ -32,7 +32,7 @@ class Registry(Generic[T]):
             ValueError: Another thing has the name.
         """
         if self._things.setdefault(name, thing) is not thing:
-            raise ValueError(f"two {self.kind}s are named {name}")
+            raise ValueError(f"two {self._kind}s are named {name}")
         return thing
 
     def all(self) -> dict[str, T]:
@@ -54,17 +54,17 @@ class Registry(Generic[T]):
         """
         known = self.all()
         if name not in known:
-            raise UsageError(f"no {self.kind} is named {name!r}; there are: {', '.join(known)}")
+            raise UsageError(f"no {self._kind} is named {name!r}; there are: {', '.join(known)}")
         return known[name]
 
     def _discover(self) -> None:
-        for module in pkgutil.iter_modules(importlib.import_module(self.package).__path__):
+        for module in pkgutil.iter_modules(importlib.import_module(self._package).__path__):
             try:
-                importlib.import_module(f"{self.package}.{module.name}")
+                importlib.import_module(f"{self._package}.{module.name}")
             except ImportError as error:
                 if self._extra is None:
                     raise
                 remedy = f"pip install 'research-arena[{self._extra}]'"
-                raise MissingDependency(f"{self.kind} {module.name}: {error}; {remedy}") from error
-        for point in entry_points(group=self.group) if self.group else ():
+                raise MissingDependency(f"{self._kind} {module.name}: {error}; {remedy}") from error
+        for point in entry_points(group=self._group) if self._group else ():
             point.load()
