@@ -3,17 +3,13 @@
 import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
-<<<<<<< HEAD
-from typing import TYPE_CHECKING, Any
-=======
->>>>>>> ae60edf (Write the report's sections in plain English)
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from schemas.mindmap import parse_tree
 from schemas.tables.tree_scores import TREE_SUMMARIES, TreeSummaryRow, distance_measure
 from tasks.organization.heading_vectors import LABEL_ENCODER
-from tasks.organization.scores import TreeScoreSettings
 from tasks.reports.blocks import Cell, Estimate, FigureBlock, Section, TableBlock
 from tasks.reports.published import PUBLISHED_TREES
 from tasks.reports.source import ReportSource
@@ -62,15 +58,10 @@ def _summaries(source: ReportSource, tag: str) -> Summaries:
     return {row.measure: row for row in TREE_SUMMARIES.rows(source.datasets[PREFIX + tag].table("tree_summaries"))}
 
 
-<<<<<<< HEAD
 def _settings(source: ReportSource, tag: str) -> "TreeScoreSettings":
     from tasks.organization.scores import tree_scores  # needs the extra `organize`
 
     return source.datasets[PREFIX + tag].manifest.settings(tree_scores)
-=======
-def _settings(source: ReportSource, tag: str) -> TreeScoreSettings:
-    return TreeScoreSettings.model_validate(source.datasets[PREFIX + tag].manifest.parameters)
->>>>>>> ae60edf (Write the report's sections in plain English)
 
 
 def _mean(found: Summaries, measure: str) -> float:
@@ -83,11 +74,7 @@ def _estimate(found: Summaries, measure: str) -> Estimate:
     return Estimate(row.mean, row.low, row.high) if row else Estimate(None)
 
 
-<<<<<<< HEAD
 def _entity_measure(settings: "TreeScoreSettings") -> str:
-=======
-def _entity_measure(settings: TreeScoreSettings) -> str:
->>>>>>> ae60edf (Write the report's sections in plain English)
     return "her" if settings.entities == "flair" else "her_fallback"
 
 
@@ -105,12 +92,7 @@ def _table(source: ReportSource, found: Mapping[str, Summaries]) -> TableBlock:
             "gold_nodes",
             "depth",
         )
-<<<<<<< HEAD
-        first = summaries.get("hsr", {})
-        counts = (first.get("covered", 0), first.get("topics", 0))
-=======
         counts = (summaries["hsr"].covered, summaries["hsr"].topics) if "hsr" in summaries else (0, 0)
->>>>>>> ae60edf (Write the report's sections in plain English)
         rows.append((tag, *(_estimate(summaries, name) for name in measures), *counts, settings.encoder.model))
     columns = ("HSR", "HER", "TSD", "TSD / nodes", "TED", "Nodes", "Gold nodes", "Levels", "Covered", "Topics")
     return TableBlock(
@@ -129,15 +111,6 @@ def _notes(source: ReportSource, tags: list[str]) -> Iterator[str]:
         "its gold map's size. Distances grow with the size of the trees, and a lone node gets almost the gold map's size: "
         "compare them with the node counts and with the builder single, which always returns one node."
     )
-<<<<<<< HEAD
-    settings = [_settings(source, tag) for tag in tags]
-    thresholds = sorted({chosen.threshold for chosen in settings})
-    yield f"TSD at similarity above {', '.join(f'{t:g}' for t in thresholds)} (the paper does not say its threshold)."
-    if {chosen.entities for chosen in settings} != {"flair"}:
-        yield "HER rests on spelling rules that stand in for FLAIR: it is not comparable with the paper's."
-    for model in sorted({chosen.encoder.model for chosen in settings} - {LABEL_ENCODER.model}):
-        yield f"{model} stands in for {LABEL_ENCODER.model}: HSR and TSD are not comparable with the paper's."
-=======
     chosen = [_settings(source, tag) for tag in tags]
     thresholds = sorted({settings.threshold for settings in chosen})
     yield f"TSD at similarity above {', '.join(f'{t:g}' for t in thresholds)} (the paper does not say its threshold)."
@@ -145,7 +118,6 @@ def _notes(source: ReportSource, tags: list[str]) -> Iterator[str]:
         yield "Spelling rules stand in for FLAIR in HER: do not compare it with the paper's."
     for model in sorted({settings.encoder.model for settings in chosen} - {LABEL_ENCODER.model}):
         yield f"{model} stands in for {LABEL_ENCODER.model}: do not compare HSR and TSD with the paper's."
->>>>>>> ae60edf (Write the report's sections in plain English)
     maps = pl.read_parquet(source.datasets["mindmaps"].files())
     if by_hand := int((maps["source"] == "file").sum()):
         yield f"{by_hand} of {len(maps)} mind-maps come from a file of transcribed maps."
@@ -181,11 +153,7 @@ def _entities(source: ReportSource, found: Mapping[str, Summaries]) -> TableBloc
     rows: list[tuple[Cell, ...]] = []
     for tag, summaries in found.items():
         measure = _entity_measure(_settings(source, tag))
-<<<<<<< HEAD
-        named = summaries.get(f"{measure}_named", {})
-=======
         named = summaries.get(f"{measure}_named")
->>>>>>> ae60edf (Write the report's sections in plain English)
         without = _estimate(summaries, "no_gold_entity")
         rows.append((tag, measure, without, _estimate(summaries, f"{measure}_named"), named.topics if named else 0))
     return TableBlock(
