@@ -1,1 +1,1 @@
-"""Measures, one file each: what it is, its source, its parameters. They import `schemas` and nothing else of ours."""
+"""Measures, one file each, with source and parameters. Of this project they import only `schemas`."""

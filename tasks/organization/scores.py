@@ -1,4 +1,4 @@
-"""The `tree_scores` stage: built trees against gold mind-maps, per topic and as means with intervals."""
+"""The `tree_scores` stage: scores of built trees against gold mind-maps, by topic and as means with intervals."""
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,7 +50,7 @@ log = logging.getLogger(__name__)
 Floats = NDArray[np.float64]
 
 SHARD_TOPICS = 64
-"""Topics of a shard: what a killed stage scores again at most."""
+"""Topics of a shard: at most so many are scored again after a killed stage."""
 
 EXTRACTORS: Mapping[str, type[FlairEntityExtractor] | type[RuleEntityExtractor]] = {
     "flair": FlairEntityExtractor,
@@ -109,12 +109,12 @@ def tree_scores(work: Workspace[TreeScoreSettings]) -> None:
 
     Inputs: `trees` (of stage `organize`), `mindmaps`.
 
-    A topic without tree has recalls of 0 and distances of the gold map's size, which is what it takes to insert it; it
-    is left out of `mean_evaluated`. A topic whose labels cannot be embedded, or whose trees cannot be compared, has the
-    outcome `failed`, alone.
+    A topic without a tree has recalls of 0 and a distance of the gold map's size, the cost of inserting all its nodes;
+    it is left out of `mean_evaluated`. If a topic's labels cannot be embedded or its trees cannot be compared, that
+    topic alone has the outcome `failed`.
 
     Raises:
-        MissingDependency: The encoder or FLAIR is not there.
+        MissingDependency: The encoder or FLAIR is not installed.
     """
     settings, trees = work.settings, work.dataset("trees")
     tag = trees.manifest.settings(organize).tag
@@ -131,11 +131,11 @@ def tree_scores(work: Workspace[TreeScoreSettings]) -> None:
 
 
 class TreeScorer:
-    """Scores pairs of trees by one rule.
+    """Scores pairs of trees with the same settings.
 
     Args:
-        vectors: Embeds labels; unit vectors.
-        settings: Threshold, clipping, and who finds entities.
+        vectors: Embeds labels as unit vectors.
+        settings: Threshold, clipping, and how entities are found.
     """
 
     def __init__(self, vectors: LabelVectors, settings: TreeScoreSettings) -> None:
@@ -149,15 +149,15 @@ class TreeScorer:
         return self._settings.encoder.model
 
     def score(self, gold: Tree, built: Tree | None) -> TreeScores:
-        """Every measure of a built tree.
+        """Returns every measure of a built tree.
 
         Args:
             gold: Canonical, of one node or more.
-            built: Canonical; None scores as a tree without nodes.
+            built: Canonical; None scores like a tree without nodes.
 
         Raises:
             BadInput: Embeddings that are not finite, or trees too large to compare.
-            MissingDependency: FLAIR is not there.
+            MissingDependency: FLAIR is not installed.
         """
         golden = tree_labels(gold)
         labels = tree_labels(built) if built else []
@@ -202,13 +202,13 @@ def _open_scorer(work: Workspace[TreeScoreSettings]) -> TreeScorer:
 
 
 def _pairs(trees: Dataset, mindmaps: Dataset) -> list[_Pair]:
-    """Every topic that was organised, with its gold map, ascending by topic_id."""
+    """Returns every organized topic with its gold map, ascending by topic_id."""
     gold = {row["topic_id"]: row["tree"] for row in pl.read_parquet(mindmaps.files()).iter_rows(named=True)}
     built = pl.read_parquet(trees.files()).sort("topic_id")
     if lacking := set(built["topic_id"]) - set(gold):
         raise StageFailed(
             f"stage tree_scores: {len(lacking)} topics of the trees have no mind-map (first: {min(lacking)}); score "
-            "them with the mind-maps that they were made for"
+            "the trees with the mind-maps that they were built for"
         )
     return [
         _Pair(

@@ -124,7 +124,8 @@ def compare_scores(
 def fresh_topics(topics: Dataset, after: date) -> set[int]:
     """Returns the evaluated topics whose survey was published after a day.
 
-    A model trained up to that day has not seen them. A survey of which only the year or month is known counts with the horizon that the settings gave it.
+    A model trained up to that day has not seen them. A survey of which only the year or month is known counts with
+    the horizon that the settings gave it.
     """
     rows = evaluated_topics(topics).filter(pl.col("horizon") > after)
     return set(rows["topic_id"].to_list())

@@ -1,4 +1,4 @@
-"""The `search_scores` stage: what a judge's judgments say of every engine, and which engines can be told apart."""
+"""The `search_scores` stage: each engine's scores by a judge's judgments, and comparisons of the engines."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
@@ -33,7 +33,7 @@ SIGNIFICANT = 0.05
 """Engines whose corrected p-value is this or more are tied."""
 
 COMPARED = ("mean", "ndcg", "high")
-"""Measures by which engines are compared; coverage says how much was judged, not how good it is."""
+"""Measures by which engines are compared; coverage tells how much was judged, not how good it is."""
 
 
 class SearchScoreSettings(Settings):
@@ -64,8 +64,8 @@ def search_scores(work: Workspace[SearchScoreSettings]) -> None:
 
     Inputs: `queries`, `judgments`, and `results:<tag>` for every engine in them. Of several attempts the first counts.
 
-    An engine that returned nothing for a query, or failed on it, has 0 there. A paper without a valid judgment counts
-    for nothing: neither as 0 nor as a place of the list; `coverage` is the share of places that have a judgment.
+    An engine that returned nothing for a query, or failed on it, scores 0 there. A paper without a valid judgment is
+    left out of its list instead of counting 0; `coverage` is the share of places that have a judgment.
     """
     judgments = work.dataset("judgments")
     engines = judgments.manifest.settings(judge).engines
@@ -83,11 +83,11 @@ def search_scores(work: Workspace[SearchScoreSettings]) -> None:
 
 
 def score_engines(judgments: Dataset, query_keys: Sequence[str]) -> dict[str, EngineScores]:
-    """Every engine's values on these queries, in their order.
+    """Returns the values of every engine on these queries, in their order.
 
     Args:
         judgments: Dataset of stage `judge`.
-        query_keys: Queries that count, those without a result too.
+        query_keys: Queries that count, including those without a result.
     """
     levels, lists = _levels(judgments), _lists(judgments)
     pooled: dict[str, list[int]] = {}
@@ -111,7 +111,7 @@ def score_engines(judgments: Dataset, query_keys: Sequence[str]) -> dict[str, En
 
 
 def _levels(judgments: Dataset) -> dict[tuple[str, str], int]:
-    """Level by query and paper, for papers that have one."""
+    """Returns the level by query and paper, for papers that have one."""
     rows = judgments.table(columns=["query_key", "doc_key", "attempt", "score"]).to_pylist()
     return {
         (row["query_key"], row["doc_key"]): row["score"]
@@ -121,7 +121,7 @@ def _levels(judgments: Dataset) -> dict[tuple[str, str], int]:
 
 
 def _lists(judgments: Dataset) -> dict[tuple[str, str], list[str]]:
-    """Papers in the order of their ranks, by engine and query."""
+    """Returns the papers in the order of their ranks, by engine and query."""
     found: dict[tuple[str, str], list[str]] = {}
     for place in judgments.table("pool").sort_by([("rank", "ascending")]).to_pylist():
         found.setdefault((place["engine"], place["query_key"]), []).append(place["doc_key"])
@@ -155,7 +155,7 @@ _MEASURES: Mapping[str, Callable[[Places], float]] = {"mean": _mean, "high": _hi
 
 
 def _ndcg(ranked: Sequence[Places], ideal: Sequence[list[int]], k: int) -> Values:
-    """NDCG of the judged papers of each list over all judged papers of the query, whoever returned them.
+    """Returns NDCG of the judged papers of each list; the ideal list holds all judged papers of the query.
 
     Source: as `tasks.metrics.ranking.ndcg`; papers without judgment are taken out first (Sakai, SIGIR 2007), which
     ir_measures calls `judged_only`.
@@ -232,7 +232,7 @@ def _compare(
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values corrected for as many tests as there are, in the same order.
+    """Returns the p-values, corrected for multiple comparisons, in the same order.
 
     Source: Holm, Scandinavian Journal of Statistics 6(2), 1979.
     """

@@ -1,4 +1,4 @@
-"""How far two lists of labels of the same things agree."""
+"""Agreement between labels that several raters gave to the same items."""
 
 from collections.abc import Sequence
 
@@ -11,17 +11,18 @@ Ratings = NDArray[np.float64]
 
 
 def weighted_kappa(first: Sequence[int], second: Sequence[int], levels: int) -> float | None:
-    """Cohen's kappa with quadratic weights: 1 for equal labels, 0 for what chance alone gives.
+    """Returns Cohen's kappa with quadratic weights: 1 for equal labels, 0 for agreement by chance.
 
-    `1 - sum(w o) / sum(w e)` with `w = (i - j)^2`, observed shares `o` and those `e` that the margins give by chance.
+    `1 - sum(w o) / sum(w e)` with `w = (i - j)^2`, observed shares `o`, and the shares `e` that the
+    margins give by chance.
 
     Args:
         first: Labels 0 to `levels` - 1.
-        second: As many labels of the same things, in the same order.
-        levels: Number of labels that there are.
+        second: As many labels of the same items, in the same order.
+        levels: Number of possible labels.
 
     Returns:
-        None where it is undefined: nothing was labelled, or both gave every thing one and the same label.
+        None where it is undefined: there is no label, or both raters gave all items the same label.
 
     Raises:
         BadInput: Different numbers of labels, or one that is not a level.
@@ -41,15 +42,15 @@ def weighted_kappa(first: Sequence[int], second: Sequence[int], levels: int) -> 
 
 
 def krippendorff_alpha(ratings: Ratings) -> float | None:
-    """Krippendorff's alpha for interval data: agreement of any number of raters, who may have left things out.
+    """Returns Krippendorff's alpha for interval data: any number of raters, who may have skipped items.
 
-    `1 - D_o / D_e`: squared differences of labels of one thing over those of all labels that were paired.
+    `1 - D_o / D_e`: squared differences within items over those among all paired labels.
 
     Args:
-        ratings: `(n_raters, n_things)`; NaN where a rater gave no label. Things with one label count for nothing.
+        ratings: `(n_raters, n_items)`; NaN where a rater gave no label. Items with a single label are left out.
 
     Returns:
-        None where it is undefined: no thing has two labels, or all of these labels are equal.
+        None where it is undefined: no item has two labels, or all labels are equal.
 
     Source: Krippendorff, Computing Krippendorff's Alpha-Reliability, 2011, section C with delta of section D.
     """

@@ -1,4 +1,4 @@
-"""How sure a mean over topics is: bootstrap intervals, and the paired comparison of two systems."""
+"""Uncertainty of means: bootstrap intervals, and the paired comparison of two systems."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from schemas.errors import BadInput
 LEVEL = 0.95
 RESAMPLES = 10_000
 _BLOCK_CELLS = 2**22
-"""Cells (resamples x topics) that are drawn at once: bounds memory."""
+"""Cells (resamples x topics) drawn at once; this bounds memory."""
 
 Values = NDArray[np.float64]
 
@@ -24,7 +24,7 @@ class Intervals(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """A system against another on the same topics.
+    """A comparison of two systems on the same topics.
 
     Attributes:
         difference: Mean over topics of (system - other).
@@ -46,12 +46,12 @@ class Comparison(NamedTuple):
 
 
 def bootstrap_intervals(values: Values, seed: int, resamples: int = RESAMPLES) -> Intervals:
-    """95 % percentile intervals of the means over topics; all measures see the same resampled topics.
+    """Returns 95 % percentile intervals of the means over topics; all measures share the resampled topics.
 
     Args:
         values: `(n_topics, n_measures)`, n_topics >= 1.
         seed: Of the resampling; the same topics and seed give the same intervals.
-        resamples: How many sets of topics are drawn with replacement, >= 1.
+        resamples: How many sets of topics to draw with replacement, >= 1.
 
     Raises:
         BadInput: No topic, or a value that is not finite.
@@ -74,8 +74,8 @@ def bootstrap_intervals(values: Values, seed: int, resamples: int = RESAMPLES) -
 def compare(system: Values, other: Values, seed: int = 42, resamples: int = RESAMPLES) -> Comparison:
     """Compares two systems by a measure's values on the same topics in the same order.
 
-    The test draws a sign for every topic's difference, as if the two systems' names had been swapped on it, and asks
-    how often the mean difference is at least as large as the one seen.
+    The test draws a random sign for each topic's difference, as if the systems had been swapped on that topic, and
+    counts how often the mean difference is at least as large as the observed one.
 
     Args:
         system: `(n_topics,)`, n_topics >= 1.
@@ -89,9 +89,7 @@ def compare(system: Values, other: Values, seed: int = 42, resamples: int = RESA
     Source: Smucker, Allan and Carterette, CIKM 2007 (randomisation test); the paired bootstrap resamples topics.
     """
     if system.shape != other.shape or system.ndim != 1:
-        raise BadInput(
-            f"compare: values of shape {system.shape} and {other.shape}; one value a topic is needed of both"
-        )
+        raise BadInput(f"compare: values of shape {system.shape} and {other.shape}; give one value per topic for both")
     differences = system - other
     interval = bootstrap_intervals(differences[:, None], seed, resamples)
     seen = differences.mean()
@@ -121,6 +119,6 @@ def _in_blocks(draw: Callable[[np.random.Generator, int], Values], topics: int, 
 
 def _require_finite(values: Values) -> None:
     if not len(values):
-        raise BadInput("bootstrap: no topic to resample")
+        raise BadInput("bootstrap: there is no topic to resample; summarize at least one value")
     if not np.isfinite(values).all():
         raise BadInput("bootstrap: a value is not finite; leave out topics that cannot be evaluated")

@@ -108,8 +108,8 @@ def _table(source: ReportSource, found: Mapping[str, Summaries]) -> TableBlock:
 def _notes(source: ReportSource, tags: list[str]) -> Iterator[str]:
     yield (
         "Means over topics with 95 % bootstrap intervals. A topic without a tree has recalls of 0 and a distance of "
-        "its gold map's size. Distances grow with the size of the trees, and a lone node gets almost the gold map's size: "
-        "compare them with the node counts and with the builder single, which always returns one node."
+        "its gold map's size. Distances grow with the size of the trees, and a lone node gets almost the gold map's "
+        "size: compare them with the node counts and with the builder single, which always returns one node."
     )
     chosen = [_settings(source, tag) for tag in tags]
     thresholds = sorted({settings.threshold for settings in chosen})

@@ -124,7 +124,7 @@ def _published_methods() -> TableBlock:
         "By kind of question and of evaluator",
         columns,
         tuple((row.system, *map(_one_decimal, row[1:])) for row in PUBLISHED_METHODS),
-        "As printed, the rows of Graph-RAG, and those of NeuSym-RAG by kind of question, do not add up to their averages.",
+        "As printed, Graph-RAG's row, and NeuSym-RAG's by kind of question, do not add up to their averages.",
     )
 
 
