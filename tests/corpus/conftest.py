@@ -1,4 +1,4 @@
-"""Datasets made of rows that a test writes down, and stages built over them."""
+"""Builds datasets from rows that a test lists, and stages on top of them."""
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A release made of an earlier one and diffs holds, byte for byte, what reading it whole gives."""
+"""Applying diffs to an earlier release gives the same bytes as reading the whole new release."""
 
 import json
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""A query that needs more memory than it may take goes on in files."""
+"""A query that exceeds its memory limit spills to disk."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The external sort: the same as sorting in memory, whatever the sizes of runs, batches and windows."""
+"""The external sort equals sorting in memory, whatever the sizes of runs, batches and windows."""
 
 from collections.abc import Iterator
 from itertools import count

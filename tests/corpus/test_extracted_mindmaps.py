@@ -1,4 +1,4 @@
-"""Mind-maps read off figures: by a scripted vision model, over invented and over real figures."""
+"""Mind-maps that a scripted vision model reads from invented and from real figures."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""The stage `mindmaps`: which transcribed maps become gold, and why the others do not."""
+"""The stage `mindmaps`: which transcribed maps are kept, and why the others are dropped."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Surveys chosen by a model: its words, and everything that is no verdict."""
+"""The survey selector that asks a model: its verdicts, and replies that give none."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Records, abstracts and full texts become papers with a date that never lets too much be seen."""
+"""Records, abstracts and full texts are joined to papers, with the latest possible date."""
 
 from datetime import date
 from pathlib import Path

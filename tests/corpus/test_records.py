@@ -1,4 +1,4 @@
-"""The record stages: from release files to tables that only the records decide, with every line accounted for."""
+"""The record stages: tables depend on the records alone, and every line is kept or quarantined."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""What surveys cite, by bibliography and by citations table: every entry counts once, disagreement stays visible."""
+"""References of surveys from bibliography and citations table: each counts once, and disagreement stays visible."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""An edition in numbers and in the plots of Figure 4."""
+"""Numbers of an edition, and the plots of Figure 4."""
 
 import json
 import xml.etree.ElementTree as ET

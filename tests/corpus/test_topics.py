@@ -1,4 +1,4 @@
-"""Topics and qrels: every exclusion of the paper, in its order, counted, with nothing left out of the books."""
+"""Topics and qrels: every exclusion of the paper applies in its order and is counted."""
 
 from datetime import date, timedelta
 from typing import Any

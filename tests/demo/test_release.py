@@ -1,4 +1,4 @@
-"""The synthetic release: deterministic, growing, and as varied as what it stands for."""
+"""The synthetic release is deterministic, extends smaller ones, and is as varied as a real one."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""The BM25 index: its scores, its order, and that equal documents are equal bytes."""
+"""The BM25 index: scores, order, and equal bytes for equal documents."""
 
 import math
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Dense search: equal to brute force in numpy, to the last tie, and approximate indexes that say what they miss."""
+"""Exact dense search equals brute force in numpy, ties included; approximate indexes record their recall."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Embeddings: what is encoded, how vectors are kept, and what is never encoded twice."""
+"""Embeddings: what is encoded, how vectors are stored, and which are reused."""
 
 import hashlib
 import shutil

@@ -1,4 +1,4 @@
-"""What of a document is indexed."""
+"""The text of each field, and its index terms."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The desk: what a system can reach, what is refused, and the record of it."""
+"""The research desk: which documents a system can reach, what is refused, and the record of searches."""
 
 import numpy as np
 import pyarrow as pa

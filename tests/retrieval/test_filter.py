@@ -1,4 +1,4 @@
-"""The leakage filter: filtering first, widening, and filtering the complete ranking give one answer."""
+"""The leakage filter: filtering before, during and after the search gives the same result."""
 
 from datetime import date, timedelta
 from itertools import pairwise

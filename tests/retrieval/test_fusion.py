@@ -1,4 +1,4 @@
-"""Fusion: every reference case, and what must hold for any lists."""
+"""Fusion: reference cases, and properties that hold for any lists."""
 
 import math
 from collections.abc import Callable

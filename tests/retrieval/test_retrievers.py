@@ -1,4 +1,4 @@
-"""The three engines: which queries they take, and how hybrid fuses."""
+"""The three engines: which queries they accept, and how hybrid fuses."""
 
 from datetime import date
 from pathlib import Path
