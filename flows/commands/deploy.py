@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from flows.commands.options import FLAT
 from flows.commands.terminal import show_json, show_rows, show_text
 from flows.pipeline import summaries as tables
-from flows.server.local_server import end_prefect_threads, prefect_api
+from flows.server.local_server import prefect_api
 from flows.server.settings import DeploySettings
 from schemas.errors import UsageError
 
@@ -35,7 +35,6 @@ def deploy(*, settings: Annotated[DeploySettings | None, FLAT] = None, json: boo
 
 def _show(changes: Sequence["Change"], json: bool) -> None:
     rows: list[tables.Row] = [dict(change._asdict()) for change in changes]
-    end_prefect_threads()
     if json:
         show_json(rows)
         return

@@ -1,4 +1,4 @@
-"""The Prefect API that flows in this process use: the configured one, or a temporary local server."""
+"""Finds the Prefect API that flows of this process use: the configured one, or a temporary local server."""
 
 import ctypes
 import os
@@ -15,35 +15,34 @@ from pathlib import Path
 
 from schemas.errors import ArenaError
 
-START_WITHIN, STOP_WITHIN = 120.0, 15.0
+STARTUP_TIMEOUT, SHUTDOWN_TIMEOUT = 120.0, 15.0
 """Seconds."""
 
 
 @contextmanager
 def prefect_api(folder: Path, port: int = 0) -> Generator[str]:
-    """Makes sure that there is a Prefect API; to be entered before `prefect` is imported.
+    """Makes sure that a Prefect API is there. Enter it before `prefect` is imported.
 
-    The server of PREFECT_API_URL is used when that is set. Otherwise one is started on loopback, and ended again.
+    It uses the server that PREFECT_API_URL names. When the variable is not set, it starts a server on loopback and
+    stops it at the end.
 
     Args:
         folder: Where a server of our own keeps its database and its log (`server.log`).
-        port: Of a server of our own; 0: any that is free.
+        port: The port of a server of our own; 0: any free one.
 
     Yields:
         The API's address.
 
     Raises:
-        ArenaError: The configured server does not answer, or our own ended or did not answer in time.
+        ArenaError: The configured server does not answer, or our own stopped or did not answer in time.
     """
     if configured := os.environ.get("PREFECT_API_URL"):
         if not _answers(configured):
             raise ArenaError(
                 f"nothing answers at PREFECT_API_URL={configured}; start that server, or unset the variable"
             )
-        try:
+        with send_events_and_logs():
             yield configured
-        finally:
-            end_prefect_threads()
         return
     folder.mkdir(parents=True, exist_ok=True)
     os.environ |= {"PREFECT_HOME": str(folder.absolute()), "PREFECT_SERVER_ANALYTICS_ENABLED": "false"}
@@ -53,24 +52,31 @@ def prefect_api(folder: Path, port: int = 0) -> Generator[str]:
     try:
         _wait_until_healthy(server, url, log)
         os.environ["PREFECT_API_URL"] = url
-        yield url
+        with send_events_and_logs():
+            yield url
     finally:
-        end_prefect_threads()
         os.environ.pop("PREFECT_API_URL", None)
         stop(server)
 
 
-def end_prefect_threads() -> None:
-    """Ends Prefect's background threads, after they have sent their last events.
+@contextmanager
+def send_events_and_logs() -> Generator[None]:
+    """Starts Prefect's senders of events and logs, and waits at the end until they have sent everything.
 
-    They keep the context of the last flow run, and so everything that it imported, alive until after the interpreter
-    has ended; DuckDB then fills the terminal with complaints about objects that are never released.
+    Prefect keeps the context in which a sender starts until the interpreter has ended. Started by the first flow run, a
+    sender would keep that run and every module it imported, and DuckDB would report leaked objects on the terminal.
     """
-    from prefect._internal.concurrency.threads import get_global_loop, get_run_sync_loop
+    from prefect.events.worker import EventsWorker
+    from prefect.logging.handlers import APILogWorker
 
-    for loop in (get_run_sync_loop(), get_global_loop()):
-        loop.shutdown()
-        loop.thread.join(STOP_WITHIN)
+    senders = (APILogWorker, EventsWorker)
+    for sender in senders:
+        sender.instance()
+    try:
+        yield
+    finally:
+        for sender in senders:
+            sender.drain_all(timeout=SHUTDOWN_TIMEOUT)
 
 
 def _free_port() -> int:
@@ -91,24 +97,24 @@ def _start(port: int, log: Path) -> "subprocess.Popen[bytes]":
 
 
 def end_with_parent() -> None:
-    """Asks the kernel to end this process when its parent ends, so that not even kill -9 leaves a server behind."""
+    """Asks the kernel to end this process when its parent ends, so that even kill -9 leaves no server behind."""
     pr_set_pdeathsig = 1
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
 
 
 def _wait_until_healthy(server: "subprocess.Popen[bytes]", url: str, log: Path) -> None:
-    deadline = time.monotonic() + START_WITHIN
+    deadline = time.monotonic() + STARTUP_TIMEOUT
     while time.monotonic() < deadline:
         if server.poll() is not None:
-            raise ArenaError(f"the Prefect server ended with {server.returncode} while starting; see {log}")
+            raise ArenaError(f"the Prefect server ended with exit code {server.returncode} while it started; see {log}")
         if _answers(url):
             return
         time.sleep(0.2)
-    raise ArenaError(f"the Prefect server did not answer within {START_WITHIN:.0f} s; see {log}")
+    raise ArenaError(f"the Prefect server did not answer within {STARTUP_TIMEOUT:.0f} s; see {log}")
 
 
 def _answers(url: str) -> bool:
-    """Whether something speaks HTTP at an API's address, be it to say that we are not known there."""
+    """Returns whether something speaks HTTP at an API's address, even if it refuses us."""
     try:
         with urllib.request.urlopen(f"{url}/health", timeout=5):  # noqa: S310 - the user's own address
             return True
@@ -119,12 +125,12 @@ def _answers(url: str) -> bool:
 
 
 def stop(server: "subprocess.Popen[bytes]") -> None:
-    """Ends a process that leads its own group, and all of that group: politely, then not."""
+    """Ends a process and its group: SIGTERM first, SIGKILL when that does not help. It must lead the group."""
     for how in (signal.SIGTERM, signal.SIGKILL):
         if server.poll() is not None:
             return
         os.killpg(server.pid, how)
         try:
-            server.wait(STOP_WITHIN)
+            server.wait(SHUTDOWN_TIMEOUT)
         except subprocess.TimeoutExpired:
             continue

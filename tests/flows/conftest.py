@@ -24,7 +24,7 @@ from flows.pipeline.machine import Machine
 from flows.pipeline.plans.steps import Step
 from flows.pipeline.release_files import open_files
 from flows.pipeline.walk import Executor, Pipeline, build_labelled
-from flows.server.local_server import end_prefect_threads
+from flows.server.local_server import send_events_and_logs
 from schemas.settings import CorpusSettings, IndexSettings, Resources, Settings
 from tasks.demo.release import SyntheticSettings, write_release
 from tasks.store.stage import AnyStage, stage
@@ -120,9 +120,8 @@ def prefect_server() -> Iterator[None]:
     """A Prefect API for all flow tests of the session (11 s to start)."""
     from prefect.testing.utilities import prefect_test_harness
 
-    with prefect_test_harness(server_startup_timeout=120):
+    with prefect_test_harness(server_startup_timeout=120), send_events_and_logs():
         yield
-    end_prefect_threads()
 
 
 def ended_tasks(flow_run: Any) -> dict[str, Any]:
