@@ -17,7 +17,7 @@ from tasks.metrics.ranking import RankingTask
 from tasks.store import workspace
 from tasks.store.store import Request, Store
 
-SAY_EVERY = 10.0
+REPORT_INTERVAL = 10.0
 """Seconds between two lines of progress where there is no terminal for a bar."""
 
 
@@ -67,7 +67,7 @@ class Display:
 
     def _move(self, bar: TaskID, step: workspace.Progress) -> None:
         self._bars.update(bar, completed=step.done, total=step.total, note=step.note)
-        if self._bars.disable and time.monotonic() - self._said > SAY_EVERY:
+        if self._bars.disable and time.monotonic() - self._said > REPORT_INTERVAL:
             self._said = time.monotonic()
             self._say(f"{step.stage:<40} {step.done} of {step.total} {step.note}")
 

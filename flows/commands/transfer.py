@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
 
-from flows.commands.terminal import SAY_EVERY
+from flows.commands.terminal import REPORT_INTERVAL
 from tasks.release.targets import Tally
 
 
@@ -23,7 +23,7 @@ class Transfer:
         """Shows how far it is."""
         self._bars.update(self._bar, completed=tally.present, total=tally.total)
         with self._lock:
-            if self._console.is_terminal or time.monotonic() - self._said < SAY_EVERY:
+            if self._console.is_terminal or time.monotonic() - self._said < REPORT_INTERVAL:
                 return
             self._said = time.monotonic()
         line = f"{tally.present / 1e6:,.1f} of {tally.total / 1e6:,.1f} MB"

@@ -1,4 +1,4 @@
-"""What a flow run leaves in the Prefect UI: counts, scores, lineage, where the report is."""
+"""Publishes what a flow run built as artifacts in the Prefect UI: counts, scores, lineage, a link to the report."""
 
 import re
 
@@ -14,17 +14,17 @@ from tasks.store.store import Store
 
 
 def artifact_key(*parts: str) -> str:
-    """A key as Prefect wants it: lower-case letters, digits and dashes."""
+    """Returns a key that Prefect accepts: lower-case letters, digits and dashes."""
     return re.sub(r"[^a-z0-9]+", "-", "-".join(parts).lower()).strip("-")
 
 
-def leave_built(pipeline: Pipeline, built: Slots) -> None:
-    """Leaves the counts of what was built, the edition's lineage down to the release files, and the report's place."""
+def publish_build_artifact(pipeline: Pipeline, built: Slots) -> None:
+    """Publishes the counts of each stage, the edition's lineage down to the release files, and a link to the report."""
     edition = pipeline.edition
     create_table_artifact(
         count_rows(pipeline.store, built),
         key=artifact_key("counts", edition),
-        description=f"What each stage of edition {edition} did with what it read",
+        description=f"What each stage of edition {edition} read, kept and dropped",
     )
     slots = Editions(pipeline.store).load(edition).slots
     lines = [f"# Lineage of edition {edition}", "", markdown_table(lineage_rows(pipeline.store, slots))]
@@ -37,8 +37,8 @@ def leave_built(pipeline: Pipeline, built: Slots) -> None:
     create_markdown_artifact("\n".join(lines), key=artifact_key("lineage", edition))
 
 
-def leave_scores(pipeline: Pipeline, built: Slots, task: RankingTask) -> None:
-    """Leaves the scores of the runs that were built, a table for each kind of labels."""
+def publish_scores(pipeline: Pipeline, built: Slots, task: RankingTask) -> None:
+    """Publishes the scores of the runs that were built, one table per kind of labels."""
     for labels in VIEWS[task].labels:
         create_table_artifact(
             people_rows(score_rows(pipeline.store, built, task, labels), task),
@@ -47,8 +47,8 @@ def leave_scores(pipeline: Pipeline, built: Slots, task: RankingTask) -> None:
         )
 
 
-def leave_trees(pipeline: Pipeline, built: Slots) -> None:
-    """Leaves the scores of the trees that were built."""
+def publish_tree_scores(pipeline: Pipeline, built: Slots) -> None:
+    """Publishes the scores of the trees that were built."""
     create_table_artifact(
         tree_rows(pipeline.store, built),
         key=artifact_key("organization", pipeline.edition),
@@ -56,16 +56,16 @@ def leave_trees(pipeline: Pipeline, built: Slots) -> None:
     )
 
 
-def leave_changes(store: Store, old: str, new: str) -> None:
-    """Leaves what changed from one edition to another: topics, and scores of the topics that are the same."""
+def publish_changes(store: Store, old: str, new: str) -> None:
+    """Publishes what changed between two editions: the topics, and the scores on topics that stayed the same."""
     found = change_rows(store, old, new)
-    lines = [f"# From edition {old} to {new}", "", "## Topics that are not the same", "", markdown_table(found.topics)]
-    lines += ["", "## Means on the topics that are the same, and on new ones", "", markdown_table(found.scores)]
+    lines = [f"# From edition {old} to {new}", "", "## Topics that changed", "", markdown_table(found.topics)]
+    lines += ["", "## Mean scores on topics that stayed the same, and on new topics", "", markdown_table(found.scores)]
     create_markdown_artifact("\n".join(lines), key=artifact_key("changes", new))
 
 
 def markdown_table(rows: list[Row]) -> str:
-    """Rows as a Markdown table, cells escaped."""
+    """Returns rows as a Markdown table with escaped cells."""
     if not rows:
         return "(nothing)"
     names = list(rows[0])

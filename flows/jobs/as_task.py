@@ -1,8 +1,9 @@
 """The one place where a stage becomes a Prefect task.
 
 The store alone decides whether a stage has to execute; Prefect's result cache is not used. The task asks the store and
-ends in the state `Cached` when the dataset was there whole, so the state is true also for a dataset that another
-process built, or that was deleted (docs/decisions/0004-cached-means-the-store-has-it.md).
+ends in the state `Cached` when the whole dataset is there. So the state is also right for a dataset that another
+process built, and for one that was deleted
+(docs/decisions/0004-cached-means-the-store-has-it.md).
 """
 
 import time
@@ -20,8 +21,8 @@ from prefect.states import Completed
 from prefect.tasks import exponential_backoff
 
 from flows.jobs.artifacts import artifact_key
-from flows.jobs.events import tell_failed
-from flows.jobs.limits import take_place
+from flows.jobs.events import emit_stage_failed
+from flows.jobs.limits import acquire_slot
 from flows.pipeline.machine import Machine
 from flows.pipeline.stages import StageControl
 from flows.pipeline.walk import Executor, Pipeline, StageLabel, build_labelled, choose_edition
@@ -33,26 +34,26 @@ from tasks.store.stage import AnyStage
 from tasks.store.store import Request, Store
 from tasks.store.workspace import Progress
 
-REPORT_EVERY = 3.0
-"""Seconds between two updates of a stage's progress."""
+REPORT_INTERVAL = 3.0
+"""Seconds between two progress updates of a stage."""
 
 
 def task_executor(store: Store, resources: Resources) -> Executor:
-    """Executes each stage as one Prefect task of the flow run that calls it."""
+    """Returns an executor that runs each stage as one Prefect task of the calling flow run."""
 
     def execute(request: Request, label: StageLabel) -> Ref:
         named = _build_stage.with_options(name=request.stage.name, task_run_name=label.slot)
         # The inputs are an argument of their own because Prefect draws the edges of its graph from arguments.
         state = named(store, request.stage, request.settings, request.inputs, resources, label, return_state=True)  # pyright: ignore[reportCallIssue]
         if state.is_failed():
-            tell_failed(label.slot, state.message or "")
+            emit_stage_failed(label.slot, state.message or "")
         return cast(Ref, state.result())
 
     return execute
 
 
-def may_pass(task: Task[..., Any], run: TaskRun, state: State[Any]) -> bool:
-    """Whether a failed task is tried again: only after an error that may pass by itself."""
+def is_transient(task: Task[..., Any], run: TaskRun, state: State[Any]) -> bool:
+    """Returns whether a failed task is retried: only after a transient error."""
     return isinstance(state.data, TransientError)
 
 
@@ -60,7 +61,7 @@ def may_pass(task: Task[..., Any], run: TaskRun, state: State[Any]) -> bool:
     retries=4,
     retry_delay_seconds=exponential_backoff(backoff_factor=5),
     retry_jitter_factor=0.5,
-    retry_condition_fn=may_pass,
+    retry_condition_fn=is_transient,
     cache_policy=NO_CACHE,
 )
 def _build_stage(
@@ -73,7 +74,7 @@ def _build_stage(
 ) -> State[Ref]:
     request = Request(stage, settings, inputs)
     executes = label.forced or store.find(stage.name, request.key) is None
-    with take_place(settings) if executes else nullcontext():
+    with acquire_slot(settings) if executes else nullcontext():
         built = build_labelled(store, request, resources, label, _progress(label.slot))
     if not built.executed:
         return Completed(name="Cached", message=f"{built.ref.key} is in the store", data=built.ref)
@@ -84,13 +85,13 @@ def _build_stage(
 
 
 def _progress(slot: str) -> Callable[[Progress], None]:
-    """A reporter that logs, and moves a progress artifact, every few seconds."""
+    """Returns a reporter that logs and updates a progress artifact every few seconds."""
     last = time.monotonic()
     artifact: UUID | None = None
 
     def report(progress: Progress) -> None:
         nonlocal last, artifact
-        if time.monotonic() - last < REPORT_EVERY:
+        if time.monotonic() - last < REPORT_INTERVAL:
             return
         last = time.monotonic()
         percent = 100 * progress.done / max(progress.total, 1)
@@ -109,7 +110,7 @@ def _progress(slot: str) -> Callable[[Progress], None]:
 
 
 def task_pipeline(machine: Machine | None, edition: str | None, control: StageControl) -> Pipeline:
-    """The pipeline of an existing edition (None: the only one there is), whose stages run as tasks."""
+    """Returns the pipeline of an existing edition (None: the only one), whose stages run as Prefect tasks."""
     machine = machine or Machine()
     store = Store(machine.root)
     return Pipeline(store, choose_edition(store, edition), task_executor(store, machine), control)

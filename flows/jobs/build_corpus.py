@@ -1,8 +1,8 @@
-"""The flow from release files to documents, topics and relevance judgments."""
+"""The flow that builds a corpus: documents, topics and relevance judgments from release files."""
 
 from prefect import flow
 
-from flows.jobs.artifacts import leave_built
+from flows.jobs.artifacts import publish_build_artifact
 from flows.jobs.as_task import task_executor
 from flows.pipeline.machine import Machine
 from flows.pipeline.release_files import open_files
@@ -23,11 +23,11 @@ def build_corpus(
     """Builds documents, topics and relevance judgments of a release, and starts an edition.
 
     Args:
-        release: Id of the release, for example 2024-02-06; the newest in the folder when empty.
-        edition: Name under which the datasets are recorded; the release when empty.
-        settings: What the corpus is.
-        control: What is executed.
-        machine: Folders and resources; as the worker's environment says when empty.
+        release: Id of the release, for example 2024-02-06; empty: the newest in the folder.
+        edition: Name of the edition; empty: the release.
+        settings: How the corpus is built.
+        control: Which stages execute.
+        machine: Folders and resources; empty: as the worker's environment says.
     """
     machine = machine or Machine()
     files = open_files(machine, release)
@@ -35,5 +35,5 @@ def build_corpus(
     name = edition or files["papers"].release
     pipeline = Pipeline(store, name, task_executor(store, machine), control)
     built = pipeline.build_corpus(settings, files) | pipeline.write_report()
-    leave_built(pipeline, built)
+    publish_build_artifact(pipeline, built)
     return built

@@ -2,7 +2,7 @@
 
 from prefect import flow
 
-from flows.jobs.artifacts import leave_built
+from flows.jobs.artifacts import publish_build_artifact
 from flows.jobs.as_task import task_pipeline
 from flows.pipeline.machine import Machine
 from flows.pipeline.stages import StageControl
@@ -20,12 +20,12 @@ def build_index(
     """Builds BM25 indexes and embeddings over an edition's documents.
 
     Args:
-        edition: Its name; may be empty when there is only one.
-        settings: Which indexes.
-        control: What is executed.
-        machine: Folders and resources; as the worker's environment says when empty.
+        edition: Name of the edition; may be empty when there is only one.
+        settings: Which indexes are built.
+        control: Which stages execute.
+        machine: Folders and resources; empty: as the worker's environment says.
     """
     pipeline = task_pipeline(machine, edition, control)
     built = pipeline.build_indexes(settings)
-    leave_built(pipeline, built)
+    publish_build_artifact(pipeline, built)
     return built

@@ -1,4 +1,4 @@
-"""The flow that deletes what nobody needs: old runs on the Prefect server, datasets that no edition reaches."""
+"""The flow that deletes what nobody needs: old runs on the Prefect server, and datasets that no edition uses."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
@@ -22,7 +22,7 @@ from tasks.store.collect import collect
 from tasks.store.store import Store
 
 PAGE = 200
-"""Rows that the server is asked for at once."""
+"""Rows per request to the server."""
 
 
 @flow(name="clean-up")
@@ -33,14 +33,14 @@ def clean_up(
     delete_data: bool = False,
     folder: StoreFolder | None = None,
 ) -> list[Row]:
-    """Deletes old runs with their artifacts, and datasets and unfinished builds that no edition reaches.
+    """Deletes old runs with their artifacts, and datasets and unfinished builds that no edition uses.
 
     Args:
-        keep_runs_days: Runs that ended longer ago go, in days.
-        keep_data_days: What changed in the store more recently stays, in days.
-        delete_runs: Delete old runs; without this only their number is told.
-        delete_data: Delete from the store; without this only what could go is listed.
-        folder: The store; as the worker's environment says when empty.
+        keep_runs_days: Runs that ended more days ago than this are deleted.
+        keep_data_days: Data that changed within the last so many days is kept.
+        delete_runs: Delete old runs; otherwise only count them.
+        delete_data: Delete from the store; otherwise only list what could be deleted.
+        folder: The store; empty: as the worker's environment says.
     """
     store = Store((folder or StoreFolder()).root)
     garbage = collect(store, dry_run=not delete_data, older_than=timedelta(days=keep_data_days))
@@ -48,19 +48,19 @@ def clean_up(
     with get_client(sync_client=True) as client:
         old = ended_before(client, datetime.now(UTC) - timedelta(days=keep_runs_days))
         if delete_runs:
-            forget(client, old)
-    told = f"old runs {_done(delete_runs)}: {len(old)}; folders of the store {_done(delete_data)}: {len(rows)}"
-    get_run_logger().info(told)
-    create_table_artifact(rows, key="clean-up", description=told)
+            delete_runs_with_artifacts(client, old)
+    summary = f"old runs {_done(delete_runs)}: {len(old)}; folders of the store {_done(delete_data)}: {len(rows)}"
+    get_run_logger().info(summary)
+    create_table_artifact(rows, key="clean-up", description=summary)
     return rows
 
 
 def _done(deleted: bool) -> str:
-    return "deleted" if deleted else "that can go"
+    return "deleted" if deleted else "that can be deleted"
 
 
 def ended_before(client: SyncPrefectClient, moment: datetime) -> list[UUID]:
-    """Runs that ended before a moment."""
+    """Returns the runs that ended before a moment."""
     wanted = FlowRunFilter(end_time=FlowRunFilterEndTime(before_=moment))  # pyright: ignore[reportCallIssue, reportArgumentType]
     found: list[UUID] = []
     while page := client.read_flow_runs(flow_run_filter=wanted, limit=PAGE, offset=len(found)):
@@ -68,8 +68,8 @@ def ended_before(client: SyncPrefectClient, moment: datetime) -> list[UUID]:
     return found
 
 
-def forget(client: SyncPrefectClient, runs: list[UUID]) -> None:
-    """Deletes runs with their artifacts; what another clean-up has deleted meanwhile is passed over."""
+def delete_runs_with_artifacts(client: SyncPrefectClient, runs: list[UUID]) -> None:
+    """Deletes runs with their artifacts; skips runs that another clean-up has already deleted."""
     for run in runs:
         left = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[run]))  # pyright: ignore[reportCallIssue]
         for artifact in client.read_artifacts(artifact_filter=left, limit=PAGE):

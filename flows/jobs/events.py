@@ -1,4 +1,4 @@
-"""What flows tell the Prefect server besides states: a release is there, an edition was published, a stage failed."""
+"""Events that flows send to the Prefect server: a release is available, an edition was published, a stage failed."""
 
 from prefect.events import emit_event
 
@@ -8,10 +8,10 @@ EDITION_PUBLISHED = "arena.edition.published"
 STAGE_FAILED = "arena.stage.failed"
 
 
-def tell_release(release: str) -> None:
-    """A release that can be built has appeared, and the weekly job takes it up.
+def emit_release_available(release: str) -> None:
+    """Announces that the weekly job has found a release and builds it.
 
-    Said of `arena.release.<id>`, which anyone else may, the same event starts the weekly job (`deploy`).
+    Sent by anyone else for the resource `arena.release.<id>`, the same event starts the weekly job.
     """
     emit_event(
         RELEASE_AVAILABLE,
@@ -20,8 +20,8 @@ def tell_release(release: str) -> None:
     )
 
 
-def tell_refused(release: str, reason: str) -> None:
-    """A release is not as expected and is not built; `reason` says what was seen against what."""
+def emit_release_refused(release: str, reason: str) -> None:
+    """Announces that a release is refused and not built; `reason` says what was found and what was expected."""
     emit_event(
         RELEASE_REFUSED,
         resource={"prefect.resource.id": f"arena.release.{release}", "prefect.resource.name": release},
@@ -29,8 +29,8 @@ def tell_refused(release: str, reason: str) -> None:
     )
 
 
-def tell_published(edition: str, release: str) -> None:
-    """An edition was published."""
+def emit_edition_published(edition: str, release: str) -> None:
+    """Announces that an edition was published."""
     emit_event(
         EDITION_PUBLISHED,
         resource={"prefect.resource.id": f"arena.edition.{edition}", "prefect.resource.name": edition},
@@ -38,8 +38,8 @@ def tell_published(edition: str, release: str) -> None:
     )
 
 
-def tell_failed(slot: str, cause: str) -> None:
-    """A stage ended without a dataset; `cause` is its message, which holds no secret."""
+def emit_stage_failed(slot: str, cause: str) -> None:
+    """Announces that a stage failed; `cause` is its message, which holds no secret."""
     emit_event(
         STAGE_FAILED,
         resource={"prefect.resource.id": f"arena.stage.{slot}", "prefect.resource.name": slot},

@@ -1,4 +1,4 @@
-"""Limits that hold across machines: how many stages may ask a language model at the same time."""
+"""Limits across machines: how many stages may call a language model at the same time."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -10,18 +10,18 @@ from schemas.llm import ModelName
 from schemas.settings import Settings
 
 MODELS = "language-models"
-"""The limit's name."""
+"""Name of the limit."""
 
 LEASE = 120.0
-"""Seconds after which the place of a killed run is free again."""
+"""Seconds after which the slot of a killed run is free again."""
 
 
 @contextmanager
-def take_place(settings: Settings) -> Generator[None]:
-    """Waits for a place when a deployed run's stage asks a language model, and holds it.
+def acquire_slot(settings: Settings) -> Generator[None]:
+    """Waits for a slot and holds it, if the stage calls a language model and belongs to a deployed run.
 
-    Always strict: a limit that nobody set up is an error and not permission. Runs without a deployment (`arena demo`, a
-    script) know no server that was set up, and take no place.
+    A missing limit is an error, not permission. Runs without a deployment (`arena demo`, a script) take no slot:
+    nobody has set up limits on their server.
     """
     if not isinstance(getattr(settings, "model", None), ModelName) or not _is_deployed():
         yield
@@ -31,6 +31,6 @@ def take_place(settings: Settings) -> Generator[None]:
 
 
 def _is_deployed() -> bool:
-    """Whether the flow run around us is one of a deployment; `prefect.runtime` would ask the server every time."""
+    """Returns whether the current flow run belongs to a deployment. `prefect.runtime` would ask the server."""
     context = FlowRunContext.get()
     return bool(context and context.flow_run and context.flow_run.deployment_id)

@@ -1,10 +1,10 @@
-"""The flow of the organization task: how close do trees of references come to the mind-maps of a survey's authors?"""
+"""The flow of the organization task: how close do the built trees come to the mind-maps of the surveys' authors?"""
 
 from pathlib import Path
 
 from prefect import flow
 
-from flows.jobs.artifacts import leave_built, leave_trees
+from flows.jobs.artifacts import publish_build_artifact, publish_tree_scores
 from flows.jobs.as_task import task_pipeline
 from flows.pipeline.machine import Machine
 from flows.pipeline.stages import StageControl
@@ -20,17 +20,17 @@ def organization(
     control: StageControl = StageControl(),
     machine: Machine | None = None,
 ) -> Slots:
-    """Builds mind-maps of an edition's topics and shows how close they come.
+    """Builds a mind-map for each topic and shows how close it comes to that of the survey's authors.
 
     Args:
-        edition: Its name; may be empty when there is only one.
-        settings: Which builders, of which references.
-        maps: JSON lines of transcribed mind-maps; empty: those that the edition has.
-        control: What is executed.
-        machine: Folders and resources; as the worker's environment says when empty.
+        edition: Name of the edition; may be empty when there is only one.
+        settings: Which builders run, and which references they arrange.
+        maps: JSON lines of transcribed mind-maps; empty: the edition's own.
+        control: Which stages execute.
+        machine: Folders and resources; empty: as the worker's environment says.
     """
     pipeline = task_pipeline(machine, edition, control)
     built = pipeline.organize(settings, maps) | pipeline.write_report()
-    leave_built(pipeline, built)
-    leave_trees(pipeline, built)
+    publish_build_artifact(pipeline, built)
+    publish_tree_scores(pipeline, built)
     return built

@@ -1,8 +1,8 @@
-"""The flow of AirQA: how many questions over papers do systems answer?"""
+"""The flow of AirQA: how many questions about papers does a system answer correctly?"""
 
 from prefect import flow
 
-from flows.jobs.artifacts import leave_built
+from flows.jobs.artifacts import publish_build_artifact
 from flows.jobs.as_task import task_executor
 from flows.pipeline.machine import Machine
 from flows.pipeline.paperqa_walk import answer_questions
@@ -20,18 +20,18 @@ def paperqa(
     control: StageControl = StageControl(),
     machine: Machine | None = None,
 ) -> Slots:
-    """Runs systems on questions over papers, scores their answers and writes the page.
+    """Runs systems on questions about papers, scores their answers and writes the report.
 
     Args:
         files: Questions, metadata, processed data, PDFs.
-        edition: Name under which the datasets are recorded; a new one is begun where there is none of that name.
-        settings: Which systems, which model, who judges.
-        control: What is executed, and what may be spent.
-        machine: Folders and resources; as the worker's environment says when empty.
+        edition: Name of the edition; a new one starts when none has this name.
+        settings: Which systems answer, with which model, and who judges.
+        control: Which stages execute, and what they may spend.
+        machine: Folders and resources; empty: as the worker's environment says.
     """
     machine = machine or Machine()
     store = Store(machine.root)
     pipeline = Pipeline(store, edition, task_executor(store, machine), control)
     built = answer_questions(pipeline, files, settings)
-    leave_built(pipeline, built)
+    publish_build_artifact(pipeline, built)
     return built

@@ -1,8 +1,8 @@
-"""The flows of discovery and selection: one run of systems, shown by the measures of either task."""
+"""The flows of discovery and selection: the same runs, shown with the measures of one task or the other."""
 
 from prefect import flow
 
-from flows.jobs.artifacts import leave_built, leave_scores
+from flows.jobs.artifacts import publish_build_artifact, publish_scores
 from flows.jobs.as_task import task_pipeline
 from flows.pipeline.machine import Machine
 from flows.pipeline.stages import StageControl
@@ -21,10 +21,10 @@ def discovery(
     """Runs systems on an edition's topics and shows recall and precision.
 
     Args:
-        edition: Its name; may be empty when there is only one.
-        settings: Which systems.
-        control: What is executed.
-        machine: Folders and resources; as the worker's environment says when empty.
+        edition: Name of the edition; may be empty when there is only one.
+        settings: Which systems run.
+        control: Which stages execute.
+        machine: Folders and resources; empty: as the worker's environment says.
     """
     return _run_systems("discovery", task_pipeline(machine, edition, control), settings)
 
@@ -39,16 +39,16 @@ def selection(
     """Runs systems on an edition's topics and shows nDCG and MRR, under graded and under influential labels.
 
     Args:
-        edition: Its name; may be empty when there is only one.
-        settings: Which systems.
-        control: What is executed.
-        machine: Folders and resources; as the worker's environment says when empty.
+        edition: Name of the edition; may be empty when there is only one.
+        settings: Which systems run.
+        control: Which stages execute.
+        machine: Folders and resources; empty: as the worker's environment says.
     """
     return _run_systems("selection", task_pipeline(machine, edition, control), settings)
 
 
 def _run_systems(task: RankingTask, pipeline: Pipeline, settings: RunSettings) -> Slots:
     built = pipeline.run_systems(settings) | pipeline.write_report()
-    leave_built(pipeline, built)
-    leave_scores(pipeline, built, task)
+    publish_build_artifact(pipeline, built)
+    publish_scores(pipeline, built, task)
     return built

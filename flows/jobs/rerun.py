@@ -1,11 +1,11 @@
-"""The flow that builds one stage of an edition again."""
+"""The flow that reruns one stage of an edition."""
 
 from typing import Annotated
 
 from prefect import flow
 from pydantic import Field
 
-from flows.jobs.artifacts import leave_built
+from flows.jobs.artifacts import publish_build_artifact
 from flows.jobs.as_task import task_pipeline
 from flows.pipeline.machine import Machine
 from flows.pipeline.rerun import Mode, rerun
@@ -23,18 +23,18 @@ def rerun_stage(
     max_usd: Annotated[float | None, Field(ge=0)] = None,
     machine: Machine | None = None,
 ) -> Slots:
-    """Runs one stage of an edition again, as it was asked for, and then what depends on bytes that changed.
+    """Reruns one stage of an edition with its recorded settings, then every stage whose inputs changed.
 
-    What the stage is made from ends as Cached, what did not change, too.
+    Stages that need not run end in the state Cached.
 
     Args:
-        edition: Its name.
-        stage: Which stage; all of its slots.
-        mode: if_failed executes what is missing or damaged, force executes the stage although its dataset is there.
-        max_usd: Cap on what the edition may spend on language models in all, in USD.
-        machine: Folders and resources; as the worker's environment says when empty.
+        edition: Name of the edition.
+        stage: Which stage; all of its slots are rerun.
+        mode: if_failed runs the stage where its dataset is missing or damaged; force always runs it.
+        max_usd: Most that the edition may spend on language models in total, in USD.
+        machine: Folders and resources; empty: as the worker's environment says.
     """
     pipeline = task_pipeline(machine, edition, StageControl(max_usd=max_usd))
     built = rerun(pipeline, stage, mode)
-    leave_built(pipeline, built)
+    publish_build_artifact(pipeline, built)
     return built

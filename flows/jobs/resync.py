@@ -1,4 +1,4 @@
-"""The flow that reads a release whole and says where an edition that was made by diffs has drifted from it."""
+"""The flow that reads a whole release and shows where an edition built from diffs has drifted from it."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.jobs.artifacts import leave_changes
+from flows.jobs.artifacts import publish_changes
 from flows.jobs.as_task import task_executor
 from flows.pipeline.changes import change_rows
 from flows.pipeline.machine import Machine
@@ -30,17 +30,17 @@ def resync(
     upstream: Upstream | None = None,
     machine: Machine | None = None,
 ) -> State[Any]:
-    """Builds the corpus of an edition's release whole, beside the edition, and compares the two.
+    """Builds the corpus again from the whole release of an edition, and compares the two.
 
-    The state is InStep when every dataset of the corpus has the same content, else Diverged; the artifact says which
-    ones differ, and which topics. The corpus read whole stays in the draft edition `<edition>-whole`.
+    The final state is InStep when every dataset of the corpus has the same content, otherwise Diverged. The artifact
+    lists the datasets and topics that differ. The new corpus stays in the draft edition `<edition>-whole`.
 
     Args:
-        edition: Its name; may be empty when there is only one.
-        settings: What the corpus is: as the edition was built.
-        fetch: What is fetched when the release is not in the folder; empty: the usual datasets.
-        upstream: Where Semantic Scholar is; as the worker's environment says when empty.
-        machine: Folders and resources; as the worker's environment says when empty.
+        edition: Name of the edition; may be empty when there is only one.
+        settings: How the corpus is built; use the settings of the edition.
+        fetch: What to fetch when the release is not in the folder; empty: the usual datasets.
+        upstream: Where Semantic Scholar is; empty: as the worker's environment says.
+        machine: Folders and resources; empty: as the worker's environment says.
     """
     machine = machine or Machine()
     store = Store(machine.root)
@@ -54,11 +54,13 @@ def resync(
     built = pipeline.build_corpus(settings, open_files(machine, release))
     found = change_rows(store, whole, name)
     others = [row["slot"] for row in found.datasets if row["slot"] in built and row["content"] != "same"]
-    leave_changes(store, whole, name)
+    publish_changes(store, whole, name)
     if not others:
-        return Completed(name="InStep", message=f"edition {name}: {len(built)} datasets equal those read whole")
+        return Completed(
+            name="InStep", message=f"edition {name}: {len(built)} datasets equal those of the whole release"
+        )
     return Completed(
         name="Diverged",
-        message=f"edition {name} differs from release {release} read whole in {', '.join(map(str, others))}; "
-        f"go on from edition {whole}: publish it, or build the next week whole",
+        message=f"edition {name} differs from the whole release {release} in {', '.join(map(str, others))}; "
+        f"continue from edition {whole}: publish it, or build the next week from the whole release",
     )

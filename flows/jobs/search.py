@@ -1,10 +1,10 @@
-"""The flow of the search benchmark: how relevant is what engines return for researchers' queries?"""
+"""The flow of the search benchmark: how relevant are the papers that engines return for researchers' queries?"""
 
 from pathlib import Path
 
 from prefect import flow
 
-from flows.jobs.artifacts import leave_built
+from flows.jobs.artifacts import publish_build_artifact
 from flows.jobs.as_task import task_executor
 from flows.pipeline.machine import Machine
 from flows.pipeline.search_walk import ask_engines, judge_results, search_edition
@@ -23,20 +23,20 @@ def paper_search(
     control: StageControl = StageControl(),
     machine: Machine | None = None,
 ) -> Slots:
-    """Asks engines every query, judges what they return, and shows how good it is.
+    """Sends every query to the engines, judges the papers they return, and compares the engines.
 
     Args:
-        queries: Files of queries, one test set each.
-        edition: Its name; may be empty when there is only one.
-        settings: Which engines and judges.
-        labels: A sheet on which people judged some of the papers.
-        control: What is executed, and what may be spent.
-        machine: Folders and resources; as the worker's environment says when empty.
+        queries: Query files, one test set each.
+        edition: Name of the edition; may be empty when there is only one.
+        settings: Which engines and judges to use.
+        labels: A sheet on which people judged some of the papers, to compare the judges with.
+        control: Which stages execute, and what they may spend.
+        machine: Folders and resources; empty: as the worker's environment says.
     """
     machine = machine or Machine()
     store = Store(machine.root)
     name = search_edition(store, edition, settings)
     pipeline = Pipeline(store, name, task_executor(store, machine), control)
     built = judge_results(pipeline, settings, ask_engines(pipeline, settings, queries), labels)
-    leave_built(pipeline, built)
+    publish_build_artifact(pipeline, built)
     return built

@@ -1,4 +1,4 @@
-"""The flow of every week: a new release is fetched, judged, built, run on and published; no new one is no failure."""
+"""The weekly flow: fetches a new release, checks it, builds it, runs systems on it and publishes the edition."""
 
 from typing import Any, Literal, NamedTuple
 
@@ -9,9 +9,9 @@ from prefect.states import Completed
 from prefect.tasks import exponential_backoff
 from pydantic import Field
 
-from flows.jobs.artifacts import leave_built, leave_changes, leave_scores, leave_trees
-from flows.jobs.as_task import may_pass, task_executor
-from flows.jobs.events import tell_published, tell_refused, tell_release
+from flows.jobs.artifacts import publish_build_artifact, publish_changes, publish_scores, publish_tree_scores
+from flows.jobs.as_task import is_transient, task_executor
+from flows.jobs.events import emit_edition_published, emit_release_available, emit_release_refused
 from flows.pipeline.machine import Machine
 from flows.pipeline.release_files import fingerprints_in, open_files, open_update, record_counts
 from flows.pipeline.stages import StageControl
@@ -38,38 +38,38 @@ from tasks.store.store import Store
 
 
 class WeekSettings(Settings):
-    """Where a week's release comes from, and what is made of it."""
+    """Where the week's release comes from, and what is built from it."""
 
     source: Literal["service", "mirror"] = Field(
-        default="service", description="Ask Semantic Scholar for a new release, or take what lies in the folder."
+        default="service", description="Ask Semantic Scholar for a new release, or use the newest one in the folder."
     )
     way: Literal["diffs", "whole"] = Field(
-        default="diffs", description="Apply what changed since the last edition's release, or read each release whole."
+        default="diffs", description="Apply the diffs since the last edition's release, or read each release whole."
     )
-    corpus: CorpusSettings = Field(default=CorpusSettings(), description="What the corpus is.")
+    corpus: CorpusSettings = Field(default=CorpusSettings(), description="How the corpus is built.")
     index: IndexSettings = Field(default=IndexSettings(), description="Which indexes are built.")
     runs: RunSettings = Field(default=RunSettings(), description="Which systems run.")
     organization: OrganizationSettings | None = Field(
-        default=None, description="Which builders make mind-maps; empty: none. Needs mind-maps in the corpus."
+        default=None, description="Which builders build mind-maps; empty: none. Needs mind-maps in the corpus."
     )
-    fetch: FetchSettings = Field(default=FetchSettings(), description="What is fetched, and how.")
-    gate: GateSettings = Field(default=GateSettings(), description="When a release is refused.")
+    fetch: FetchSettings = Field(default=FetchSettings(), description="What to fetch, and how.")
+    gate: GateSettings = Field(default=GateSettings(), description="When to refuse a release.")
 
 
 class Week(NamedTuple):
-    """A release to build: from the last edition by diffs, or (None) whole."""
+    """A release to build: by diffs from the edition `base`, or whole (None)."""
 
     release: str
     base: EditionManifest | None
 
 
-_patient = task(
+_retrying_task = task(
     retries=4,
     retry_delay_seconds=exponential_backoff(backoff_factor=60),
-    retry_condition_fn=may_pass,
+    retry_condition_fn=is_transient,
     cache_policy=NO_CACHE,
 )
-"""A task that asks Semantic Scholar: tried again over minutes, where that may help."""
+"""A task that calls Semantic Scholar; transient errors are retried over several minutes."""
 
 
 @flow(name="weekly")
@@ -79,16 +79,16 @@ def weekly(
     control: StageControl = StageControl(),
     machine: Machine | None = None,
 ) -> Slots | State[Any]:
-    """Brings the newest release, builds it, runs the systems on it, publishes the edition and says what changed.
+    """Fetches the newest release, builds it, runs the systems on it, publishes the edition and shows what changed.
 
-    A week without a new release, or whose release is refused, ends as Completed all the same, under the name NothingNew
-    or Refused; the editions there are stay as they are.
+    A week without a new release ends in the state NothingNew, a week whose release is refused in Refused. Neither is a
+    failure, and the existing editions stay as they are.
 
     Args:
-        settings: What a week is made of.
-        upstream: Where Semantic Scholar is; as the worker's environment says when empty.
-        control: What is executed.
-        machine: Folders and resources; as the worker's environment says when empty.
+        settings: Where the release comes from, and what is built from it.
+        upstream: Where Semantic Scholar is; empty: as the worker's environment says.
+        control: Which stages execute.
+        machine: Folders and resources; empty: as the worker's environment says.
     """
     machine = machine or Machine()
     store = Store(machine.root)
@@ -96,39 +96,39 @@ def weekly(
     week = _find_week(settings, upstream, machine, last)
     if week is None:
         return Completed(name="NothingNew", message=f"no release after {last.release if last else 'any in the mirror'}")
-    tell_release(week.release)
-    refusal = _bring(settings, upstream, machine, week)
+    emit_release_available(week.release)
+    refusal = _fetch_and_check(settings, upstream, machine, week)
     pipeline = Pipeline(store, week.release, task_executor(store, machine), control)
     built = _build_corpus(pipeline, settings, machine, week) if refusal is None else refusal
     if isinstance(built, str):
-        tell_refused(week.release, built)
+        emit_release_refused(week.release, built)
         return Completed(name="Refused", message=f"release {week.release} is not built: {built}")
     built |= pipeline.build_indexes(settings.index) | pipeline.run_systems(settings.runs)
     if settings.organization:
         built |= pipeline.organize(settings.organization)
     built |= pipeline.write_report()
     Editions(store).publish(week.release)
-    tell_published(week.release, week.release)
-    leave_built(pipeline, built)
-    leave_scores(pipeline, built, "discovery")
-    leave_trees(pipeline, built)
+    emit_edition_published(week.release, week.release)
+    publish_build_artifact(pipeline, built)
+    publish_scores(pipeline, built, "discovery")
+    publish_tree_scores(pipeline, built)
     if last:
-        leave_changes(store, last.name, week.release)
+        publish_changes(store, last.name, week.release)
     return built
 
 
 def _last_published(store: Store) -> EditionManifest | None:
-    """The published edition of the newest release that is named as its release is."""
+    """Returns the published edition of the newest release, among those that are named after their release."""
     editions = Editions(store)
     found = [edition for edition in map(editions.load, editions.names()) if edition.published]
     return max((e for e in found if e.name == e.release), key=lambda edition: edition.release, default=None)
 
 
-@_patient
+@_retrying_task
 def _find_week(
     settings: WeekSettings, upstream: Upstream | None, machine: Machine, last: EditionManifest | None
 ) -> Week | None:
-    """The newest release that has no published edition and was not refused; None: there is nothing new."""
+    """Returns the newest release that has no published edition and was not refused; None: there is none."""
     refused = list_refused(machine.releases)
     done = last.release if last else ""
     ends = list_ends(machine.releases) if settings.way == "diffs" and last else []
@@ -142,9 +142,9 @@ def _find_week(
     return Week(max(offered), last if settings.way == "diffs" else None)
 
 
-@_patient
-def _bring(settings: WeekSettings, upstream: Upstream | None, machine: Machine, week: Week) -> str | None:
-    """Fetches and judges; returns why the release is refused, or None."""
+@_retrying_task
+def _fetch_and_check(settings: WeekSettings, upstream: Upstream | None, machine: Machine, week: Week) -> str | None:
+    """Fetches and checks a release. Returns why it is refused, or None when it is accepted."""
     if settings.source == "service":
         with open_api(upstream) as api:
             if week.base:
@@ -157,11 +157,11 @@ def _bring(settings: WeekSettings, upstream: Upstream | None, machine: Machine, 
         verdict = check_diffs(machine.releases, steps, counts, settings.gate, fingerprints_in(machine.root))
     else:
         verdict = check_release(machine.releases, week.release, settings.gate)
-    return None if verdict.accepted else _told(verdict)
+    return None if verdict.accepted else _summarize(verdict)
 
 
 def _build_corpus(pipeline: Pipeline, settings: WeekSettings, machine: Machine, week: Week) -> Slots | str:
-    """The corpus, or why what the diffs leave is refused."""
+    """Builds the corpus. Returns its slots, or why the records are refused that the diffs lead to."""
     if week.base is None:
         return pipeline.build_corpus(settings.corpus, open_files(machine, week.release))
     update = open_update(machine, week.base.name, week.release)
@@ -171,10 +171,10 @@ def _build_corpus(pipeline: Pipeline, settings: WeekSettings, machine: Machine, 
     steps = (week.base.release, week.release)
     rows = (record_counts(store, week.base), record_counts(store, Editions(store).load(week.release)))
     verdict = check_records(machine.releases, steps, rows, settings.gate)
-    return pipeline.update_corpus(settings.corpus, update) if verdict.accepted else _told(verdict)
+    return pipeline.update_corpus(settings.corpus, update) if verdict.accepted else _summarize(verdict)
 
 
-def _told(verdict: Verdict) -> str:
-    """What refuses a release, as one line."""
+def _summarize(verdict: Verdict) -> str:
+    """Returns the findings that refuse a release, as one line."""
     refusing = (finding for finding in verdict.findings if finding.refuses)
     return " | ".join(f"{f.dataset} {f.check}: {f.seen}; expected {f.expected}; {f.remedy}" for f in refusing)

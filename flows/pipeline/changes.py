@@ -1,4 +1,4 @@
-"""What a person is shown of the change from one edition to another, and of a slice of young surveys, as rows."""
+"""Table rows about the changes between two editions, and about topics with recent surveys."""
 
 from datetime import date
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from tasks.store.store import Store
 
 
 class Changes(NamedTuple):
-    """Rows on datasets, on topics that are not the same, and on scores of topics that are."""
+    """Rows about the datasets, the topics that changed, and the scores on topics that stayed the same."""
 
     datasets: list[Row]
     topics: list[Row]
@@ -20,7 +20,7 @@ class Changes(NamedTuple):
 
 
 def change_rows(store: Store, old: str, new: str) -> Changes:
-    """What changed from edition `old` to edition `new`."""
+    """Returns what changed from edition `old` to edition `new`."""
     before, after = (Editions(store).load(name).slots for name in (old, new))
     topics = compare_topics(store.open(before["topics"]), store.open(after["topics"]))
     scores: list[Row] = [
@@ -36,7 +36,7 @@ def change_rows(store: Store, old: str, new: str) -> Changes:
 
 
 def fresh_rows(store: Store, edition: str, after: date) -> list[Row]:
-    """Scores of the topics whose survey is younger than a day, beside those of the others."""
+    """Returns scores on topics whose survey was published after a day, next to scores on the other topics."""
     slots = Editions(store).load(edition).slots
     topics = store.open(slots["topics"])
     young = fresh_topics(topics, after)

@@ -1,4 +1,4 @@
-"""What runs would ask language models, and what that would cost, before anything is asked."""
+"""Estimates how many language model calls a plan makes and what they cost, before it runs."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from tasks.store.store import Store
 
 
 class StepEstimate(NamedTuple):
-    """What a step would ask; `usd` is without what the cache remembers."""
+    """Calls, tokens and cost of one step. Cached replies are not subtracted."""
 
     slot: str
     model: str
@@ -29,11 +29,11 @@ class StepEstimate(NamedTuple):
 
 
 def estimate_steps(store: Store, edition: str, steps: Sequence[Step]) -> list[StepEstimate]:
-    """What the runs and trees of a plan would ask, by their demand on a topic.
+    """Estimates the model calls of the runs and trees of a plan, from what each usually needs per topic.
 
     Raises:
         UsageError: The edition has no topics, or no endpoint is set up.
-        BadInput: No price is known for a model.
+        BadInput: The price of a model is not known.
     """
     slots = Editions(store).load(edition).slots
     if "topics" not in slots:

@@ -1,4 +1,4 @@
-"""Where a run finds its folders, and what it may use of the machine."""
+"""Settings of the machine that runs: its folders and resources."""
 
 import os
 from pathlib import Path
@@ -17,16 +17,16 @@ def _releases() -> Path:
 
 
 class StoreFolder(Settings):
-    """The store; its default is that of the machine that runs, not of the one that asks."""
+    """The store folder. The default comes from the machine that runs, not from the one that submits the run."""
 
     root: Path = Field(default_factory=_root, description="Folder of the store (environment: ARENA_ROOT).")
 
 
 class ReleaseFolder(Settings):
-    """The local mirror; its default is that of the machine that runs, not of the one that asks."""
+    """The local mirror. The default comes from the machine that runs, not from the one that submits the run."""
 
     releases: Path = Field(
-        default_factory=_releases, description="Folder with one folder a release (environment: ARENA_RELEASES)."
+        default_factory=_releases, description="Folder with one folder per release (environment: ARENA_RELEASES)."
     )
 
 

@@ -1,4 +1,4 @@
-"""How this machine reaches a language model."""
+"""Reads from the environment how this machine reaches a language model."""
 
 import os
 from pathlib import Path
@@ -11,11 +11,11 @@ from schemas.errors import UsageError
 from schemas.llm import BudgetSettings, LlmAccess, LlmSettings, ModelName
 
 UNNAMED = "unnamed"
-"""Stands where the environment names no model; a stage always names its own."""
+"""Placeholder when the environment names no model; a stage always names its own."""
 
 
 def model_access(root: Path, budget: BudgetSettings | None = None) -> LlmAccess | None:
-    """What the environment says of the endpoint; None when it says nothing.
+    """Returns the endpoint that the environment sets up; None: it sets up none.
 
     `ARENA_LLM_BASE_URL` (default: OpenAI's), `ARENA_LLM_API_KEY` (or `OPENAI_API_KEY`), `ARENA_LLM_MODEL`,
     `ARENA_LLM_PROVIDER` (the endpoint's name in results; default: its host), `ARENA_LLM_REPLAY` (a sealed file to
@@ -24,10 +24,10 @@ def model_access(root: Path, budget: BudgetSettings | None = None) -> LlmAccess 
 
     Args:
         root: Folder of the store.
-        budget: Caps, and the name under which spending is added up.
+        budget: Spending caps, and the name under which spending is summed.
 
     Raises:
-        UsageError: A variable or the settings file cannot be used.
+        UsageError: A variable or the settings file is invalid.
     """
     key = os.environ.get("ARENA_LLM_API_KEY") or os.environ.get("OPENAI_API_KEY")
     names = ("base_url", "provider", "model", "replay", "cache")
@@ -45,12 +45,12 @@ def model_access(root: Path, budget: BudgetSettings | None = None) -> LlmAccess 
 
 
 def default_cache(root: Path) -> Path:
-    """Where replies are kept when the environment names no other file."""
+    """Returns the file that caches replies when the environment names no other."""
     return root / "llm" / "calls.sqlite"
 
 
 def choose_model(root: Path, model: str | None) -> ModelName:
-    """The model of a run: the one asked for, else the machine's.
+    """Returns the model of a run: the given one, or else the machine's.
 
     Raises:
         UsageError: No endpoint is set up, or no model is named.

@@ -1,4 +1,4 @@
-"""Walks AirQA: builds the library, runs systems on the questions, scores their answers and writes the page."""
+"""Runs AirQA: builds the library, runs systems on the questions, scores the answers and writes the report."""
 
 from flows.pipeline.models import choose_model
 from flows.pipeline.plans.paperqa import PaperQaFiles, PaperQaPlan, plan_library, plan_page, plan_runs
@@ -8,11 +8,11 @@ from tasks.store.editions import Editions
 
 
 def answer_questions(pipeline: Pipeline, files: PaperQaFiles, settings: PaperQaPlan) -> Slots:
-    """Builds the library, runs every system, scores the runs and writes the page on all runs of the edition.
+    """Builds the library, runs every system, scores the runs and writes the report on all runs of the edition.
 
     Raises:
         UsageError: A system is not known, or no model is set up.
-        ArenaError: As the stages say.
+        ArenaError: A stage failed.
     """
     store = pipeline.store
     model = choose_model(store.root, settings.model)

@@ -1,4 +1,4 @@
-"""Shards on other machines: a Ray cluster as a runner of shards."""
+"""Runs shards on other machines, with a Ray cluster."""
 
 import logging
 import os
@@ -16,22 +16,22 @@ from schemas.errors import ArenaError, MissingDependency, UsageError
 from tasks.store.shard_runner import TICK, Job
 
 ALL_AT_ONCE = 256
-"""Jobs that are handed to Ray at a time."""
+"""Jobs that Ray holds at the same time."""
 
 ADDRESS = re.compile(r"[\w.-]+:\d+")
-"""Of a cluster, as Ray writes it; `auto` and `ray://` are others."""
+"""Address of a cluster as host and port; Ray also knows `auto` and `ray://`."""
 
-END_WITHIN = 120.0
-"""Seconds that cancelled jobs get."""
+SHUTDOWN_TIMEOUT = 120.0
+"""Seconds that cancelled jobs get to end."""
 
 
 class RayShards:
-    """Runs jobs on the Ray cluster of RAY_ADDRESS, or on one of this machine that ends with this process.
+    """Runs jobs on the Ray cluster of RAY_ADDRESS, or on a local one that ends with this process.
 
-    A job takes one core; one that uses an accelerator takes `gpus` of them too.
+    A job takes one core; an accelerated job also takes `gpus` GPUs.
 
     Args:
-        gpus: GPUs, or the part of one, that an accelerated job takes; 0: none.
+        gpus: GPUs per accelerated job; may be a fraction, 0: none.
 
     Raises:
         MissingDependency: Ray is not installed.
@@ -41,21 +41,21 @@ class RayShards:
 
     def __init__(self, gpus: float = 0) -> None:
         try:
-            self._ray: Any = import_module("ray")  # an extra: its types are not there for everyone
+            self._ray: Any = import_module("ray")  # an optional extra: its types are not always installed
         except ImportError as error:
             raise MissingDependency("--runner ray needs Ray: pip install 'research-arena[ray]'") from error
         self._gpus = gpus
 
     def run(self, jobs: Mapping[str, Job], processes: int, *, accelerated: bool = False) -> Generator[str | None]:
-        """As `ShardRunner` says; `processes` is the size of a cluster of our own."""
+        """Runs the jobs as `ShardRunner` describes; `processes` is the number of cores of a local cluster."""
         if not jobs:
             return
         ray = self._ray
         _join(ray, processes)
         gpus = self._gpus if accelerated else 0
         if gpus > (found := ray.cluster_resources().get("GPU", 0)):
-            raise UsageError(f"a job takes {gpus} GPU, the Ray cluster has {found:.0f}; add one, or take --device cpu")
-        carry = ray.remote(_carry_out).options(num_cpus=1, num_gpus=gpus, max_retries=0)
+            raise UsageError(f"a job needs {gpus} GPU, the Ray cluster has {found:.0f}; add one, or use --device cpu")
+        carry = ray.remote(_run_job).options(num_cpus=1, num_gpus=gpus, max_retries=0)
         waiting: list[str] = list(jobs)
         running: dict[Any, str] = {}
         try:
@@ -78,32 +78,32 @@ class RayShards:
 
 
 def _end(ray: Any, references: list[Any]) -> None:
-    """Cancels jobs and waits for their end: the stage's lock is free afterwards, and they must not write any more."""
+    """Cancels jobs and waits until they end: afterwards the stage's lock is free and they must not write."""
     with suppress(ray.exceptions.RayError):
         for reference in references:
             ray.cancel(reference)
         if references:
-            ray.wait(references, num_returns=len(references), timeout=END_WITHIN)
+            ray.wait(references, num_returns=len(references), timeout=SHUTDOWN_TIMEOUT)
 
 
-def _carry_out(job: Job) -> None:
-    """Runs where Ray says."""
+def _run_job(job: Job) -> None:
+    """Runs a job on the worker that Ray chose."""
     job()
 
 
 def _join(ray: Any, processes: int) -> None:
-    """Connects this process to a cluster, once; starts one when there is none.
+    """Connects this process to a cluster once; starts one when RAY_ADDRESS names none.
 
     Raises:
         ArenaError: Nothing answers at RAY_ADDRESS.
     """
     if ray.is_initialized():
         return
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing of ours is reported to anyone
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # sends no usage statistics
     address = os.environ.get("RAY_ADDRESS")
     on_end = signal.getsignal(signal.SIGTERM)
     try:
-        if address and ADDRESS.fullmatch(address):  # where nothing answers, Ray ends the process after a minute
+        if address and ADDRESS.fullmatch(address):  # Ray would end this process after a minute without an answer
             host, _, port = address.rpartition(":")
             socket.create_connection((host, int(port)), timeout=10).close()
         ray.init(
@@ -115,5 +115,5 @@ def _join(ray: Any, processes: int) -> None:
     except OSError as error:
         raise ArenaError(f"no Ray cluster at RAY_ADDRESS={address}; start it, or unset the variable") from error
     if threading.current_thread() is threading.main_thread():
-        # Ray put its own in place of Prefect's, which ends a cancelled run in order.
+        # Ray replaced Prefect's handler, which ends a cancelled run cleanly.
         signal.signal(signal.SIGTERM, on_end)

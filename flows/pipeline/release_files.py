@@ -1,4 +1,4 @@
-"""Finds the files that an edition is built from: a release in the mirror, or diffs and an earlier edition's records."""
+"""Finds the files that an edition is built from: a release, or diffs together with an earlier edition's records."""
 
 from pathlib import Path
 from typing import cast
@@ -17,15 +17,15 @@ from tasks.store.store import Store
 
 
 def fingerprints_in(root: Path) -> Path:
-    """The file of a store that remembers digests of release files."""
+    """Returns the file in which a store remembers the digests of release files."""
     return root / "fingerprints.json"
 
 
 def open_files(machine: Machine, release: str | None) -> dict[DatasetName, ReleaseDataset]:
-    """The files of a release in the machine's mirror (None: of the newest that was not refused), fingerprinted.
+    """Returns the files of a release in the machine's mirror, with digests; None: the newest that was not refused.
 
     Raises:
-        ReleaseError: There is no such release, or it is not complete.
+        ReleaseError: There is no such release, or it is incomplete.
     """
     refused = list_refused(machine.releases)
     known = [found for found in list_releases(machine.releases) if found not in refused]
@@ -35,18 +35,18 @@ def open_files(machine: Machine, release: str | None) -> dict[DatasetName, Relea
 
 
 def open_update(machine: Machine, edition: str, release: str | None) -> Update:
-    """The records of an edition, and the diffs that lead from its release to another, fingerprinted.
+    """Returns the records of an edition, and the diffs from its release to a later one, with their digests.
 
-    There are no diffs of figures: those in the folder of the later release are used, or else those of the earlier one.
+    Figures have no diffs: those in the folder of the later release are used, or else those of the earlier release.
 
     Args:
         machine: Where store and mirror are.
         edition: The earlier edition.
-        release: The later release; None: the newest that diffs lead to and that was not refused.
+        release: The later release; None: the newest one that diffs lead to and that was not refused.
 
     Raises:
         UsageError: There is no such edition.
-        ReleaseError: No diffs in the machine's mirror lead there, or one is not complete.
+        ReleaseError: No diffs in the machine's mirror lead there, or one is incomplete.
     """
     store = Store(machine.root)
     earlier = Editions(store).load(edition)
@@ -68,17 +68,17 @@ def _newest_end(releases: Path, start: str) -> str:
     refused = list_refused(releases)
     known = [end for end in list_ends(releases) if end > start and end not in refused]
     if not known:
-        raise ReleaseError(f"no diffs in {releases} lead on from release {start}; run: arena release diff {start}")
+        raise ReleaseError(f"no diffs in {releases} start at release {start}; run: arena release diff {start}")
     return known[-1]
 
 
 def record_counts(store: Store, edition: EditionManifest) -> dict[DatasetName, int]:
-    """Records of each dataset of the release that an edition is made from."""
+    """Returns the number of records of each dataset of the edition's release."""
     refs = [edition.slots[slot] for slot in RECORD_STAGES if slot in edition.slots]
     return {_made_of(store, ref): store.open(ref).manifest.counts.kept for ref in refs}
 
 
 def _made_of(store: Store, ref: Ref) -> DatasetName:
-    """Which dataset of a release a dataset of records was read from."""
+    """Returns the dataset of the release that a dataset of records was read from."""
     entries = store.open(ref).manifest.inputs.values()
     return next(cast(DatasetName, entry.dataset) for entry in entries if isinstance(entry, ReleaseEntry))

@@ -1,4 +1,4 @@
-"""Walks the search benchmark: engines answer, judges judge, engines are scored."""
+"""Runs the search benchmark: asks the engines, judges their results and scores the engines."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,11 +20,11 @@ from tasks.store.editions import Editions
 from tasks.store.store import Store
 
 NO_RELEASE = "none"
-"""Release of an edition that holds nothing but answers of engines that search no edition."""
+"""Release of an edition that holds only results of engines that search no edition."""
 
 
 class Searched(NamedTuple):
-    """What engines answered, under which slots, and who is to judge it."""
+    """The engines' results, their slots, and the judges to ask."""
 
     slots: SearchSlots
     built: Slots
@@ -32,10 +32,10 @@ class Searched(NamedTuple):
 
 
 def search_edition(store: Store, edition: str | None, settings: SearchSettings) -> str:
-    """The edition to record under: one there is, or a new one where no engine searches an edition.
+    """Returns the edition that records the results; a new name is fine when no engine searches an edition.
 
     Raises:
-        UsageError: There is none of that name, or more than one to choose from.
+        UsageError: No edition has that name, or there are several to choose from.
     """
     if edition and not needs_edition(settings):
         return edition
@@ -43,11 +43,11 @@ def search_edition(store: Store, edition: str | None, settings: SearchSettings) 
 
 
 def ask_engines(pipeline: Pipeline, settings: SearchSettings, queries: Sequence[Path]) -> Searched:
-    """Every engine answers every query; nothing is judged.
+    """Sends every query to every engine. Nothing is judged yet.
 
     Raises:
-        UsageError: An engine, a judge or a model is not there.
-        ArenaError: As the stages say.
+        UsageError: An engine, a judge or a model does not exist.
+        ArenaError: A stage failed.
     """
     store, edition = pipeline.store, pipeline.edition
     new = edition not in Editions(store).names()
@@ -63,10 +63,10 @@ def ask_engines(pipeline: Pipeline, settings: SearchSettings, queries: Sequence[
 def judge_results(
     pipeline: Pipeline, settings: SearchSettings, searched: Searched, labels: Path | None = None
 ) -> Slots:
-    """Judges what the engines answered, scores them and writes the page; returns every slot, the engines' too.
+    """Judges the results, scores the engines and writes the report. Returns every slot, the results' too.
 
     Raises:
-        ArenaError: As the stages say.
+        ArenaError: A stage failed.
     """
     release = Editions(pipeline.store).load(pipeline.edition).release
     page = ReportSettings(title="Search engines on real queries", release=release, edition=pipeline.edition)
@@ -76,11 +76,11 @@ def judge_results(
 
 
 def estimate(pipeline: Pipeline, searched: Searched) -> dict[str, Estimate]:
-    """What every judge would cost, without asking one.
+    """Estimates what each judge would cost, without asking one.
 
     Raises:
         UsageError: No endpoint is set up.
-        BadInput: No price is known for a model.
+        BadInput: The price of a model is not known.
     """
     store, slots, built = pipeline.store, searched.slots, searched.built
     results = {tag: store.open(built[slots.results(tag)]) for tag in searched.judges[0].engines}
@@ -94,7 +94,7 @@ def _budget(pipeline: Pipeline) -> BudgetSettings:
 
 
 def _encoder(pipeline: Pipeline, settings: SearchSettings) -> EncoderSettings | None:
-    """The encoder of the field's embeddings; None where there are none."""
+    """Returns the encoder of the field's embeddings; None: there are none."""
     ref = Editions(pipeline.store).load(pipeline.edition).slots.get(f"embeddings/{settings.field}")
     if ref is None:
         return None

@@ -1,4 +1,4 @@
-"""How a command reaches Semantic Scholar: the key, and the folder through which processes agree on when to call."""
+"""Settings for reaching Semantic Scholar: the API key, and the folder that processes share to keep the request rate."""
 
 import os
 from pathlib import Path
@@ -15,16 +15,16 @@ def _state() -> Path:
 
 
 class Upstream(ApiSettings):
-    """Where Semantic Scholar is; the key is never an option, it stands in the environment as S2_API_KEY."""
+    """Where Semantic Scholar is. The key is never an option: it is read from S2_API_KEY."""
 
     state: Path = Field(
         default_factory=_state,
-        description="Folder through which all processes of a machine keep the pace (environment: ARENA_STATE).",
+        description="Folder that all processes of a machine share to keep the request rate (environment: ARENA_STATE).",
     )
 
 
 def open_api(upstream: Upstream | None = None) -> DatasetsApi:
-    """The datasets API, with the key from the environment; to be used as a context."""
+    """Returns the datasets API as a context manager, with the key from the environment."""
     upstream = upstream or Upstream()
     key = os.environ.get("S2_API_KEY", "").strip()
     return DatasetsApi(SecretStr(key) if key else None, upstream, upstream.state)

@@ -1,4 +1,4 @@
-"""Executes plans for one edition: with which executor, what is forced, where it ends, what is recorded."""
+"""Executes the steps of a plan for one edition, and records each finished dataset."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -37,7 +37,7 @@ Slots = dict[str, Ref]
 
 
 class StageLabel(NamedTuple):
-    """How a request is shown, whether it is executed although its dataset is there, what it may spend on models."""
+    """How to execute a request: the name to show, whether to force it, and what it may spend on models."""
 
     slot: str
     forced: bool
@@ -50,10 +50,10 @@ Executor = Callable[[Request, StageLabel], Ref]
 def build_labelled(
     store: Store, request: Request, resources: Resources, label: StageLabel, report: Callable[[Progress], None]
 ) -> Built:
-    """Builds a request as its label says.
+    """Builds a request with the options of its label.
 
     Raises:
-        ArenaError: As the store and the stage say, with the slot in the message.
+        ArenaError: The store or the stage failed; the message names the slot.
     """
     try:
         access = model_access(store.root, label.budget)
@@ -70,8 +70,8 @@ class Pipeline:
     """The pipeline of one edition.
 
     Attributes:
-        store: Where datasets lie.
-        edition: Name under which each finished slot is recorded.
+        store: Where the datasets are.
+        edition: The edition that records each finished slot.
         execute: Turns a request into a dataset.
         control: Which stages are forced, and which is the last.
     """
@@ -155,12 +155,12 @@ class Pipeline:
         """Executes steps in order and records each finished slot.
 
         Args:
-            steps: Each takes its inputs from earlier ones or from the edition.
-            release: The edition's release; None: as the edition says, which must exist.
+            steps: Each takes its inputs from earlier steps or from the edition.
+            release: Release of a new edition; None: the edition exists and knows its release.
 
         Raises:
-            UsageError: There is no such edition, or a step needs a slot that it does not have.
-            ArenaError: As the stages say.
+            UsageError: There is no such edition, or it lacks a slot that a step needs.
+            ArenaError: A stage failed.
         """
         editions = Editions(self.store)
         known: Slots = {}
@@ -190,7 +190,7 @@ class Pipeline:
         return {name: slots[source] if isinstance(source, str) else source for name, source in step.inputs.items()}
 
     def _engine(self, retriever: RetrieverName, settings: RunSettings) -> Engine:
-        """The engine, with the encoder and the kind of approximate index that the edition has for the field."""
+        """Returns the engine, with the encoder and the kind of approximate index that the edition has for the field."""
         if retriever == "bm25":
             return Engine(retriever, settings.field)
         from tasks.index.ann import ann
@@ -218,10 +218,10 @@ class Pipeline:
 
 
 def choose_edition(store: Store, name: str | None) -> str:
-    """The edition of that name, or the only one there is.
+    """Returns the name of the edition; None chooses the only one.
 
     Raises:
-        UsageError: There is none of that name, or more than one to choose from.
+        UsageError: No edition has that name, or there are several to choose from.
     """
     editions = Editions(store)
     names = editions.names()
@@ -237,7 +237,7 @@ def choose_edition(store: Store, name: str | None) -> str:
 
 
 def remedy(slot: str) -> str:
-    """The command that makes a slot."""
+    """Returns the command that builds a slot."""
     stage, _, name = slot.partition("/")
     if stage == "ann":
         return f"run: arena index --field {name} --ann hnsw"

@@ -1,7 +1,7 @@
-"""Sets up a Prefect server: pools, queues, limits, deployments, automations; a second time changes nothing.
+"""Sets up a Prefect server: pools, queues, limits, deployments, automations. Running it again changes nothing.
 
-The server's own password is PREFECT_SERVER_API_AUTH_STRING, that of its clients PREFECT_API_AUTH_STRING. Prefect reads
-both from the environment; nothing that is set up here holds them.
+Prefect reads the server's password (PREFECT_SERVER_API_AUTH_STRING) and its clients' password
+(PREFECT_API_AUTH_STRING) from the environment. Nothing that is set up here holds them.
 """
 
 from collections.abc import Sequence
@@ -28,20 +28,20 @@ from prefect.workers.process import ProcessWorker
 
 from flows.jobs.events import EDITION_PUBLISHED, RELEASE_AVAILABLE, RELEASE_REFUSED, STAGE_FAILED
 from flows.jobs.limits import MODELS
-from flows.server.deployments import CATALOGUE, ENVIRONMENT, POOLS, QUEUES, Job, PoolName
+from flows.server.deployments import CATALOGUE, POOLS, QUEUES, Entry, Job, PoolName, deployment_entry
 from flows.server.settings import DeploySettings
 from schemas.errors import UsageError
 
-SILENCE = timedelta(seconds=90)
-"""A run that gave no sign of life for so long is lost; one comes every 30 s."""
+HEARTBEAT_TIMEOUT = timedelta(seconds=90)
+"""A run without a heartbeat for this long is lost; heartbeats come every 30 s."""
 
 WEEK = timedelta(days=6)
 
-ENDINGS = [f"prefect.flow-run.{state}" for state in ("Completed", "Failed", "Cancelled", "Crashed")]
+FINAL_EVENTS = [f"prefect.flow-run.{state}" for state in ("Completed", "Failed", "Cancelled", "Crashed")]
 
 
 class Change(NamedTuple):
-    """What was done about one thing."""
+    """What was done to one object on the server."""
 
     kind: str
     name: str
@@ -49,7 +49,7 @@ class Change(NamedTuple):
 
 
 def deploy_to_server(settings: DeploySettings | None = None, jobs: Sequence[Job] = CATALOGUE) -> list[Change]:
-    """Runs `deploy` on the server of PREFECT_API_URL."""
+    """Deploys to the server of PREFECT_API_URL."""
     with get_client(sync_client=True) as client:
         return deploy(client, settings, jobs)
 
@@ -57,9 +57,9 @@ def deploy_to_server(settings: DeploySettings | None = None, jobs: Sequence[Job]
 def deploy(
     client: SyncPrefectClient, settings: DeploySettings | None = None, jobs: Sequence[Job] = CATALOGUE
 ) -> list[Change]:
-    """Makes the server what the catalogue says. What people paused or turned off stays so.
+    """Makes the server match the catalogue. What people paused or turned off stays that way.
 
-    Pools that exist are left as they are, whatever their type.
+    Existing pools stay as they are, whatever their type.
 
     Raises:
         UsageError: The notification block does not exist.
@@ -67,7 +67,7 @@ def deploy(
     settings = settings or DeploySettings()
     changes = [change for pool in POOLS for change in _set_up_pool(client, pool)]
     changes.append(_set_up_limit(client, MODELS, settings.model_stages))
-    deployed = {job.name: _set_up_deployment(client, job, settings) for job in jobs}
+    deployed = {job.name: _set_up_deployment(client, job, settings.gpu_pool) for job in jobs}
     changes += [change for _, change in deployed.values()]
     wanted = automations({name: found for name, (found, _) in deployed.items()}, _block(client, settings.notify))
     return changes + [_set_up_automation(client, automation) for automation in wanted]
@@ -109,32 +109,34 @@ def _set_up_limit(client: SyncPrefectClient, name: str, limit: int) -> Change:
     return Change("limit", name, "updated")
 
 
-def _set_up_deployment(client: SyncPrefectClient, job: Job, settings: DeploySettings) -> tuple[UUID, Change]:
-    flow = job.load()
+def _set_up_deployment(client: SyncPrefectClient, job: Job, gpu_pool: PoolName) -> tuple[UUID, Change]:
+    flow, entry = job.load(), deployment_entry(job, gpu_pool)
+    pool = entry["work_pool"]
     wanted: dict[str, Any] = {
-        "entrypoint": job.entrypoint,
-        "work_pool_name": settings.gpu_pool if job.pool == "gpu" else job.pool,
-        "work_queue_name": job.queue,
-        "description": job.description(),
-        "parameters": job.parameters,
-        "parameter_openapi_schema": parameter_schema(flow).model_dump(),
-        "enforce_parameter_schema": True,
+        "entrypoint": entry["entrypoint"],
+        "work_pool_name": pool["name"],
+        "work_queue_name": pool["work_queue_name"],
+        "description": entry["description"],
+        "parameters": entry["parameters"],
+        "parameter_openapi_schema": parameter_schema(flow).model_dump_for_openapi(),
+        "enforce_parameter_schema": entry["enforce_parameter_schema"],
         "pull_steps": [],
-        "job_variables": {"env": ENVIRONMENT},
+        "job_variables": pool["job_variables"],
     }
     try:
         found = client.read_deployment_by_name(f"{flow.name}/{job.name}")
     except ObjectNotFound:
         found = None
-    if found and _is_as_wanted(found, job, wanted):
+    if found and _is_as_wanted(found, entry, wanted):
         return found.id, Change("deployment", job.name, "unchanged")
+    limit = entry.get("concurrency_limit")
     made = client.create_deployment(
         flow_id=client.create_flow_from_name(flow.name),
         name=job.name,
-        schedules=_schedules(job, found),
-        concurrency_limit=job.limit,
-        concurrency_options=ConcurrencyOptions(collision_strategy=ConcurrencyLimitStrategy.ENQUEUE)
-        if job.limit
+        schedules=_schedules(entry, found),
+        concurrency_limit=limit["limit"] if limit else None,
+        concurrency_options=ConcurrencyOptions(collision_strategy=ConcurrencyLimitStrategy(limit["collision_strategy"]))
+        if limit
         else None,
         paused=found.paused if found else False,
         **wanted,
@@ -142,36 +144,35 @@ def _set_up_deployment(client: SyncPrefectClient, job: Job, settings: DeploySett
     return made, Change("deployment", job.name, "updated" if found else "created")
 
 
-def _is_as_wanted(found: DeploymentResponse, job: Job, wanted: dict[str, Any]) -> bool:
+def _is_as_wanted(found: DeploymentResponse, entry: Entry, wanted: dict[str, Any]) -> bool:
     limit = found.global_concurrency_limit.limit if found.global_concurrency_limit else None
-    crons = [(entry.slug, entry.schedule) for entry in found.schedules if isinstance(entry.schedule, CronSchedule)]
-    known = [(slug, schedule.cron, schedule.timezone) for slug, schedule in crons]
+    limit_wanted = entry.get("concurrency_limit", {}).get("limit")
+    crons = [(known.slug, known.schedule) for known in found.schedules if isinstance(known.schedule, CronSchedule)]
+    known = [{"slug": slug, "cron": schedule.cron, "timezone": schedule.timezone} for slug, schedule in crons]
     same = all((getattr(found, name) or None) == (value or None) for name, value in wanted.items())
-    return same and limit == job.limit and known == _cron(job) and len(known) == len(found.schedules)
+    return same and limit == limit_wanted and known == entry.get("schedules", []) and len(known) == len(found.schedules)
 
 
-def _cron(job: Job) -> list[tuple[str, str, str]]:
-    return [(job.name, job.schedule.cron, job.schedule.timezone)] if job.schedule else []
-
-
-def _schedules(job: Job, found: DeploymentResponse | None) -> list[DeploymentScheduleCreate]:
+def _schedules(entry: Entry, found: DeploymentResponse | None) -> list[DeploymentScheduleCreate]:
     active = {schedule.slug: schedule.active for schedule in found.schedules} if found else {}
     return [
         DeploymentScheduleCreate(
-            schedule=CronSchedule(cron=cron, timezone=timezone), slug=slug, active=active.get(slug, True)
+            schedule=CronSchedule(cron=wanted["cron"], timezone=wanted["timezone"]),
+            slug=wanted["slug"],
+            active=active.get(wanted["slug"], True),
         )
-        for slug, cron, timezone in _cron(job)
+        for wanted in entry.get("schedules", [])
     ]
 
 
 def automations(deployed: dict[str, UUID], block: UUID | None) -> list[AutomationCore]:
-    """What the server does by itself: lost runs become Crashed, a release starts the weekly job, people are told."""
+    """Returns what the server does by itself: mark lost runs as Crashed, start the weekly job, notify people."""
     found = [_lost_runs()]
     if "weekly" in deployed:
         found.append(
             AutomationCore(
                 name="arena: a release is there",
-                description="Starts the weekly job as soon as a release is said to be there, once a release.",
+                description="Starts the weekly job when a release becomes available, once per release.",
                 trigger=_event(RELEASE_AVAILABLE, "arena.release.*", once_in=WEEK),
                 actions=[
                     RunDeployment(
@@ -182,10 +183,10 @@ def automations(deployed: dict[str, UUID], block: UUID | None) -> list[Automatio
         )
     if block:
         found += [
-            _tell(block, "arena: an edition was published", EDITION_PUBLISHED, "arena.edition.*"),
-            _tell(block, "arena: a release was refused", RELEASE_REFUSED, "arena.release.*"),
-            _tell(block, "arena: a stage failed", STAGE_FAILED, "arena.stage.*"),
-            _tell(block, "arena: a run crashed", "prefect.flow-run.Crashed", "prefect.flow-run.*"),
+            _notify(block, "arena: an edition was published", EDITION_PUBLISHED, "arena.edition.*"),
+            _notify(block, "arena: a release was refused", RELEASE_REFUSED, "arena.release.*"),
+            _notify(block, "arena: a stage failed", STAGE_FAILED, "arena.stage.*"),
+            _notify(block, "arena: a run crashed", "prefect.flow-run.Crashed", "prefect.flow-run.*"),
         ]
     return found
 
@@ -193,28 +194,28 @@ def automations(deployed: dict[str, UUID], block: UUID | None) -> list[Automatio
 def _lost_runs() -> AutomationCore:
     return AutomationCore(
         name="arena: lost runs",
-        description=f"A run that gave no sign of life for {SILENCE.seconds} s is Crashed: it can be retried.",
+        description=f"Marks a run as Crashed after {HEARTBEAT_TIMEOUT.seconds} s without a heartbeat.",
         trigger=EventTrigger(
             match=ResourceSpecification({"prefect.resource.id": "prefect.flow-run.*"}),
             for_each={"prefect.resource.id"},
             after={"prefect.flow-run.heartbeat"},
-            expect={"prefect.flow-run.heartbeat", *ENDINGS},
+            expect={"prefect.flow-run.heartbeat", *FINAL_EVENTS},
             posture=Posture.Proactive,
             threshold=1,
-            within=SILENCE,
+            within=HEARTBEAT_TIMEOUT,
         ),
         actions=[
             ChangeFlowRunState(
                 name=None,
                 force=False,
                 state=StateType.CRASHED,
-                message="no sign of life: the process or its machine is gone; retry the run, finished shards are kept",
+                message="no heartbeat: the process or its machine is gone; retry the run, finished shards are kept",
             )
         ],
     )
 
 
-def _tell(block: UUID, name: str, event: str, resource: str) -> AutomationCore:
+def _notify(block: UUID, name: str, event: str, resource: str) -> AutomationCore:
     body = "{{ event.resource.name }}: {{ event.event }}\n{{ event.payload }}"
     return AutomationCore(
         name=name,
@@ -224,7 +225,7 @@ def _tell(block: UUID, name: str, event: str, resource: str) -> AutomationCore:
 
 
 def _event(name: str, resource: str, once_in: timedelta = timedelta(0)) -> EventTrigger:
-    """Acts on an event, and for the same resource not again for a while."""
+    """Returns a trigger that fires on an event, at most once in `once_in` per resource."""
     return EventTrigger(
         match=ResourceSpecification({"prefect.resource.id": resource}),
         for_each={"prefect.resource.id"},
@@ -236,13 +237,15 @@ def _event(name: str, resource: str, once_in: timedelta = timedelta(0)) -> Event
 
 
 def _set_up_automation(client: SyncPrefectClient, wanted: AutomationCore) -> Change:
-    """Creates or mends an automation; whether it is turned on is left to people."""
+    """Creates or updates an automation; people decide whether it is turned on."""
     found = next(iter(client.read_automations_by_name(wanted.name)), None)
     if found is None:
         client.create_automation(wanted)
         return Change("automation", wanted.name, "created")
     kept = wanted.model_copy(update={"enabled": found.enabled})
-    if kept.model_dump() == AutomationCore.model_validate(found.model_dump()).model_dump():  # sets, which JSON orders
+    if (
+        kept.model_dump() == AutomationCore.model_validate(found.model_dump()).model_dump()
+    ):  # JSON turns sets into lists
         return Change("automation", wanted.name, "unchanged")
     client.update_automation(found.id, kept)
     return Change("automation", wanted.name, "updated")
@@ -255,4 +258,4 @@ def _block(client: SyncPrefectClient, name: str | None) -> UUID | None:
     try:
         return client.read_block_document_by_name(block, kind).id
     except ObjectNotFound as error:
-        raise UsageError(f"no notification block {name} on the server; make it in the UI under Blocks") from error
+        raise UsageError(f"no notification block {name} on the server; create it in the UI under Blocks") from error

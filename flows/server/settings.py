@@ -1,4 +1,4 @@
-"""What differs from one installation of the deployments to another."""
+"""Settings of `arena deploy`: what differs between installations."""
 
 from typing import Literal
 
@@ -8,19 +8,19 @@ from schemas.settings import Settings
 
 
 class DeploySettings(Settings):
-    """Choices of an installation."""
+    """What differs between installations."""
 
     gpu_pool: Literal["cpu", "gpu"] = Field(
-        default="gpu", description="Pool of the GPU's jobs; cpu where no worker has a GPU."
+        default="gpu", description="Pool for jobs that need a GPU; choose cpu when no worker has one."
     )
     model_stages: int = Field(
         default=2,
         ge=1,
         le=1000,
-        description="How many stages may ask a language model at the same time, on all machines together.",
+        description="How many stages may call a language model at the same time, on all machines together.",
     )
     notify: str | None = Field(
         default=None,
         pattern=r"^[a-z0-9-]+/[a-z0-9-]+$",
-        description="Notification block, as type/name (slack-webhook/ops): told of published editions and failures.",
+        description="Notification block, as type/name (slack-webhook/ops), for published editions and failures.",
     )

@@ -201,7 +201,7 @@ def test_a_lost_run_is_found_out_and_retry_goes_on(site, lost, undisturbed):
     run, root = lost
 
     assert wait_for("the lost run is Crashed", lambda: site.run(run)["state_type"] == "CRASHED", 180)
-    assert "no sign of life" in site.run(run)["state"]["message"]
+    assert "no heartbeat" in site.run(run)["state"]["message"]
     site.retry(run)
     site.completed(run)
     assert manifest(root, SLOT)["shards_resumed"] >= 1

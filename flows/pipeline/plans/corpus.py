@@ -27,25 +27,25 @@ RECORDS: Mapping[str, DatasetName] = {
     "abstract_records": "abstracts",
     "citation_records": "citations",
 }
-"""What the record stages read, by slot; `full_texts` reads `s2orc_v2` or `s2orc`."""
+"""The dataset that each record stage reads, by slot; `full_texts` reads `s2orc_v2` or `s2orc`."""
 
 RECORD_STAGES = (*RECORDS, "full_texts")
-"""Slots of all record stages, in the order in which they are built."""
+"""Slots of all record stages, in build order."""
 
 
 def plan_corpus(
     settings: CorpusSettings, release: Mapping[DatasetName, ReleaseDataset], choose_model: Callable[[], ModelName]
 ) -> list[Step]:
-    """From release files to documents, topics, qrels, mind-maps and statistics.
+    """Returns the steps from release files to documents, topics, qrels, mind-maps and statistics.
 
     Args:
-        settings: What is built, and how.
-        release: Its files.
-        choose_model: Which model is asked; called only when a stage asks one.
+        settings: What to build, and how.
+        release: Files of the release.
+        choose_model: Returns the model to ask; called only when a stage asks one.
 
     Raises:
         ReleaseError: The release lacks a dataset that the settings need.
-        UsageError: A stage asks a model where there is none.
+        UsageError: A stage asks a model and none is set up.
     """
     texts = release.get("s2orc_v2") or release.get("s2orc")
     if settings.corpus == "full_text" and texts is None:
@@ -58,12 +58,12 @@ def plan_corpus(
 
 
 class Update(NamedTuple):
-    """How the records of a release come about from those of an earlier edition.
+    """An earlier edition's records and the diffs that turn them into those of a later release.
 
     Attributes:
         release: The later release.
-        records: Of each record stage that the edition has, by slot: its dataset, and the diffs of it in order.
-        figures: A folder of figures: the later release's, or else the earlier one's.
+        records: For each record slot of the edition: its dataset, and the diffs of it in order.
+        figures: Figures of the later release, or else of the earlier one.
     """
 
     release: ReleaseId
@@ -72,7 +72,7 @@ class Update(NamedTuple):
 
 
 def plan_update(settings: CorpusSettings, update: Update, choose_model: Callable[[], ModelName]) -> list[Step]:
-    """As `plan_corpus`, from an earlier edition's records and the diffs since.
+    """Returns the same steps as `plan_corpus`, from an earlier edition's records and the diffs since then.
 
     Raises:
         ReleaseError: The edition has no full texts, which the settings need.
@@ -92,7 +92,7 @@ def _plan_from_records(
     figures_found: ReleaseDataset | None,
     choose_model: Callable[[], ModelName],
 ) -> list[Step]:
-    """All steps, with the inputs of the record stages by slot."""
+    """Returns all steps; `inputs` are the inputs of the record stages, by slot."""
     maps = _plan_maps(settings, figures_found, choose_model) if settings.mindmaps == "figures" else []
     records = RecordSettings(buckets=settings.buckets)
     stages = (paper_records, abstract_records, citation_records, full_texts)
@@ -137,7 +137,7 @@ def _plan_from_records(
 def _plan_maps(
     settings: CorpusSettings, found: ReleaseDataset | None, choose_model: Callable[[], ModelName]
 ) -> list[Step]:
-    """Figures of the surveys, from URLs or else the release's, and the mind-maps that a model reads off them."""
+    """Returns the steps that get the surveys' figures (from URLs, or else the release) and read mind-maps from them."""
     urls = {"list_url": settings.figure_list_url, "picture_url": settings.figure_picture_url}
     http = HttpFigureSettings.model_validate(urls) if any(urls.values()) else None
     if http is None and found is None:

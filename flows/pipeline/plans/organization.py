@@ -1,4 +1,4 @@
-"""The composition of the organization task: mind-maps, outlines, trees, their scores."""
+"""The steps of the organization task: mind-maps, outlines, trees and their scores."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,26 +18,26 @@ from tasks.organization.scores import TreeScoreSettings, tree_scores
 
 
 class Source(NamedTuple):
-    """Where a builder's material is from: its name in the tree's tag, and the slot of a run (None: the survey)."""
+    """Where a builder's references come from: its name in the tree's tag, and the slot of a run (None: the survey)."""
 
     name: str
     run: str | None = None
 
 
 def plan_maps(maps: ReleaseDataset) -> list[Step]:
-    """The gold mind-maps of a file that people transcribed."""
+    """Returns the step that reads gold mind-maps that people transcribed."""
     return [Step("mindmaps", mindmaps, MindmapSettings(), {"topics": "topics", "maps": maps})]
 
 
 @dataclass(frozen=True)
 class OrganizationPlan:
-    """What an organization task needs to know of an edition and a machine.
+    """Everything that decides the steps of an organization task.
 
     Attributes:
-        settings: Which builders, of which references.
-        encoder: Of the field's embeddings; None: there are none.
-        open_engine: What agents search with; called only when a builder needs an agent's outline.
-        choose_model: Which model is asked; called only when a builder or agent asks one.
+        settings: Which builders run, and which references they arrange.
+        encoder: Encoder of the field's embeddings; None: there are none.
+        open_engine: Returns what agents search with; called only when a builder needs an agent's outline.
+        choose_model: Returns the model to ask; called only when a builder or agent asks one.
     """
 
     settings: OrganizationSettings
@@ -46,10 +46,10 @@ class OrganizationPlan:
     choose_model: Callable[[], ModelName]
 
     def steps(self) -> list[Step]:
-        """Outlines of the surveys' own references, every builder with every source, then the scores of the trees.
+        """Returns the steps: outlines of the surveys' references, a tree per builder and source, scores of the trees.
 
         Raises:
-            UsageError: A builder is not known, lacks an index, or asks a model where there is none.
+            UsageError: There is no such builder, it lacks an index, or it asks a model and none is set up.
         """
         builders = [find_builder(name) for name in self.settings.builders]
         outlines = {made_by.name: self._outline(made_by) for made_by in builders if self._needs_outline(made_by)}
@@ -64,7 +64,7 @@ class OrganizationPlan:
         return self.settings.oracle and "outline" in made_by.needs
 
     def _outline(self, made_by: Builder) -> Step:
-        """The run in which the agent of the builder's name searches the survey's own references."""
+        """Returns the run in which the agent with the builder's name searches the survey's own references."""
         settings = self.settings
         engine = self.open_engine()
         chosen = RunSettings(
@@ -109,10 +109,10 @@ class OrganizationPlan:
         return Step(f"trees/{tag}", organize, chosen, inputs)
 
     def _tag(self, made_by: Builder, source: Source, model: ModelName | None) -> str:
-        """`<builder>`, `<builder>.oracle` or `<builder>.<run>`, then what else decides the tree.
+        """Returns `<builder>`, `<builder>.oracle` or `<builder>.<run>`, then marks for what else decides the tree.
 
-        That is `.<field>` whose embeddings it reads, `+<encoder>` unless the production encoder, `+<model>` that it
-        asks, and `-first<n>` when the topics are limited. A tree of an agent's outline is named as the run is.
+        The marks are `.<field>` whose embeddings it reads, `+<encoder>` unless it is the production encoder, `+<model>`
+        that it asks, and `-first<n>` when the topics are limited. A tree of an agent's outline has the run's name.
         """
         settings = self.settings
         if "outline" in made_by.needs:

@@ -1,4 +1,4 @@
-"""The composition of AirQA: files to tables, passages and indexes; systems, scores, page."""
+"""The steps of AirQA: tables, passages and indexes from files; then runs, scores and the report."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -37,7 +37,7 @@ DEFAULT_BASELINES = (
 
 
 class PaperQaFiles(Settings):
-    """AirQA's files on disk."""
+    """Files of AirQA on disk."""
 
     questions: Path = Field(description="Questions as JSON lines.")
     metadata: Path = Field(description="Folder of UUID.json with papers' metadata.")
@@ -46,25 +46,27 @@ class PaperQaFiles(Settings):
 
 
 class PaperQaPlan(Settings):
-    """Which systems answer, with which model, and who judges."""
+    """Which systems answer, with which model, and who judges the answers."""
 
     baselines: tuple[BaselineName, ...] = Field(default=DEFAULT_BASELINES, description="Systems to run.")
     model: str | None = Field(default=None, description="Language model; empty: the machine's ARENA_LLM_MODEL.")
     judge: str | None = Field(default=None, description="Model that grades free text; empty: the model that answers.")
-    protocol: Protocol = Field(default="functions", description="How agents act: function calls, or in words.")
-    scope: Scope = Field(default="named", description="Papers that a question sees: those it names, or the library.")
-    limits: Limits = Field(default=Limits(), description="What a system may use for a question.")
+    protocol: Protocol = Field(default="functions", description="How agents call tools: by function calls, or in text.")
+    scope: Scope = Field(
+        default="named", description="Papers that a question can use: those it names, or the whole library."
+    )
+    limits: Limits = Field(default=Limits(), description="Limits of a system per question.")
     limit_questions: int | None = Field(default=None, ge=1, description="Development only: the first questions.")
-    repair: bool = Field(default=False, description="Mend known slips of the published questions.")
+    repair: bool = Field(default=False, description="Repair known mistakes in the published questions.")
     chunk_characters: int = Field(default=512, ge=64, le=8192, description="Longest passage, in characters.")
     encoder: str = Field(
         default="all-MiniLM-L6-v2",
-        description="Sentence encoder of passages, at most 256 tokens of each; the default is found offline too.",
+        description="Sentence encoder of passages, at most 256 tokens each; the default also works offline.",
     )
 
 
 def plan_library(files: PaperQaFiles, settings: PaperQaPlan) -> list[Step]:
-    """From files to questions, papers, passages and indexes over them."""
+    """Returns the steps from files to questions, papers, passages and indexes over the passages."""
     folders: dict[str, tuple[DatasetName, Path | None]] = {
         "metadata": ("airqa_metadata", files.metadata),
         "processed": ("airqa_processed", files.processed),
@@ -100,10 +102,10 @@ def plan_library(files: PaperQaFiles, settings: PaperQaPlan) -> list[Step]:
 def plan_runs(
     settings: PaperQaPlan, model: ModelName, judge: ModelName, pdfs: ReleaseDataset | None = None
 ) -> list[Step]:
-    """Every system, then the scores of each run.
+    """Returns the steps that run every system, then those that score the runs.
 
     Raises:
-        UsageError: A system is not known.
+        UsageError: There is no such system.
     """
     parts = ("questions", "papers", "chunks", "bm25", "embeddings")
     inputs: dict[str, str | ReleaseDataset] = {name: f"airqa/{name}" for name in parts}
@@ -136,7 +138,7 @@ def plan_runs(
 
 
 def run_tag(baseline: str, settings: PaperQaPlan, model: ModelName) -> str:
-    """`<system>+<model>`, then what differs from usual: `+text`, `+library`, `+<encoder>`, `-first<n>`."""
+    """Returns `<system>+<model>`, then marks of what is unusual: `+text`, `+library`, `+<encoder>`, `-first<n>`."""
     tag = f"{baseline}+{model.short}"
     tag += "+text" if settings.protocol == "text" else ""
     tag += "+library" if settings.scope == "library" else ""
@@ -144,7 +146,7 @@ def run_tag(baseline: str, settings: PaperQaPlan, model: ModelName) -> str:
 
 
 def plan_page(edition: str, slots: Mapping[str, object]) -> Step:
-    """The page on all runs of an edition that have scores."""
+    """Returns the step that writes the report on all scored runs of an edition."""
     tags = [slot.removeprefix("airqa/scores/") for slot in slots if slot.startswith("airqa/scores/")]
     inputs: dict[str, str | ReleaseDataset] = {"questions": "airqa/questions"}
     for tag in sorted(tags):

@@ -11,10 +11,10 @@ from tasks.ranking.scores import ScoreSettings, scores
 
 
 def run_tag(baseline: str, engine: Engine, settings: RunSettings, model: ModelName | None = None) -> str:
-    """The name of a run: `<baseline>.<retriever>.<field>`, then whatever differs from what the name promises.
+    """Returns the name of a run: `<baseline>.<retriever>.<field>`, followed by marks for everything unusual.
 
-    That is `@<cutoff>` unless 100, `+<encoder>` unless the production encoder, `+<kind>` of an approximate index,
-    `+<model>` that the baseline asks, and `-first<n>` when the topics are limited.
+    The marks are `@<cutoff>` unless it is 100, `+<encoder>` unless it is the production encoder, `+<kind>` of an
+    approximate index, `+<model>` that the baseline asks, and `-first<n>` when the topics are limited.
     """
     tag = f"{baseline}.{engine.retriever}.{engine.field}"
     if settings.cutoff != 100:
@@ -31,11 +31,13 @@ def run_tag(baseline: str, engine: Engine, settings: RunSettings, model: ModelNa
 def plan_run(
     name: str, engine: Engine, settings: RunSettings, model: ModelName | None, *, oracle: bool = False
 ) -> Step:
-    """One baseline with one engine; with `oracle` it finds the survey's own references alone, and is no result but the
-    outline that it leaves, of topics that have a mind-map.
+    """Returns the step that runs one baseline with one engine.
+
+    With `oracle` the baseline finds only the survey's own references, on topics that have a mind-map. Such a run yields
+    outlines and is not a result.
 
     Raises:
-        UsageError: The baseline is not known.
+        UsageError: There is no such baseline.
     """
     tag = run_tag(f"{name}.oracle" if oracle else name, engine, settings, model)
     system = SystemSettings(
@@ -56,15 +58,15 @@ def plan_run(
 
 
 def plan_runs(settings: RunSettings, engines: Sequence[Engine], choose_model: Callable[[], ModelName]) -> list[Step]:
-    """Every baseline with every engine, then the scores of each run.
+    """Returns the steps that run every baseline with every engine, then those that score the runs.
 
     Args:
-        settings: Which systems.
+        settings: Which systems run.
         engines: What they search with.
-        choose_model: Which model is asked; called only when a baseline asks one.
+        choose_model: Returns the model to ask; called only when a baseline asks one.
 
     Raises:
-        UsageError: A baseline is not known, or asks a model where there is none.
+        UsageError: There is no such baseline, or it asks a model and none is set up.
     """
     runs: list[Step] = []
     for name in settings.baselines:

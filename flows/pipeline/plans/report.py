@@ -6,11 +6,11 @@ from flows.pipeline.plans.steps import Step, same_names
 from tasks.reports.report import ReportSettings, report
 
 REPORTED = {"run": "scores", "trees": "tree_scores"}
-"""What a report shows, by the first word of the slot, once there are scores of it."""
+"""The slots that a report shows once they are scored, with the slots of their scores (first word of each)."""
 
 
 def plan_report(settings: ReportSettings, slots: Collection[str]) -> list[Step]:
-    """The report on everything among an edition's slots that has scores."""
+    """Returns the step that writes the report on every scored run and tree of an edition."""
     inputs = same_names("topics", "statistics") | (same_names("mindmaps") if "mindmaps" in slots else {})
     for kind, scored in REPORTED.items():
         for slot in sorted(slot for slot in slots if slot.startswith(f"{kind}/")):

@@ -1,4 +1,4 @@
-"""The composition of the search benchmark: queries, engines, judges, scores, page."""
+"""The steps of the search benchmark: queries, engines, judges, scores, report."""
 
 import re
 from collections.abc import Callable
@@ -24,12 +24,12 @@ from tasks.search.results import with_web
 from tasks.search.scores import SearchScoreSettings, search_scores
 
 MOST_LETTERS = 80
-"""Longer names of test sets, put together, are cut and told apart by a digest."""
+"""A longer name, joined from the names of the test sets, is cut and gets a digest."""
 
 
 @dataclass(frozen=True)
 class SearchSlots:
-    """Slots of an edition for one set of query files, so that searches with other queries stay beside it.
+    """Slots of an edition for one set of query files, so that several sets fit into one edition.
 
     Attributes:
         prefix: `search/<names of the test sets>`.
@@ -39,40 +39,40 @@ class SearchSlots:
 
     @classmethod
     def of(cls, queries: ReleaseDataset) -> "SearchSlots":
-        """The slots for these files."""
+        """Returns the slots for these files."""
         name = re.sub(r"[^A-Za-z0-9_.+-]+", "-", "+".join(name_test_set(file.name) for file in queries.files))
         return cls(f"search/{name if len(name) <= MOST_LETTERS else f'{name[:60]}-{queries.digest[:8]}'}")
 
     @property
     def queries(self) -> str:
-        """The queries."""
+        """Slot of the queries."""
         return f"{self.prefix}/queries"
 
     @property
     def agreement(self) -> str:
-        """How far judges agree."""
+        """Slot of the judges' agreement."""
         return f"{self.prefix}/agreement"
 
     @property
     def report(self) -> str:
-        """The page."""
+        """Slot of the report."""
         return f"{self.prefix}/report"
 
     def results(self, engine: str) -> str:
-        """What an engine answered."""
+        """Returns the slot of an engine's results."""
         return f"{self.prefix}/results/{engine}"
 
     def judgments(self, judge: str) -> str:
-        """What a judge said."""
+        """Returns the slot of a judge's judgments."""
         return f"{self.prefix}/judgments/{judge}"
 
     def scores(self, judge: str) -> str:
-        """What a judge's judgments say of the engines."""
+        """Returns the slot of the engines' scores by a judge's judgments."""
         return f"{self.prefix}/scores/{judge}"
 
 
 class Choice(NamedTuple):
-    """An engine as it was asked for: the registered one, what it is pointed at, and a name of its own."""
+    """A requested engine: the registered one, the file or address it reads, and its own name."""
 
     engine: RegisteredEngine
     source: str
@@ -83,7 +83,7 @@ def read_choice(text: str) -> Choice:
     """Reads `[NAME=]ENGINE[:SOURCE]`.
 
     Raises:
-        UsageError: The engine is not known, or lacks what it is to be pointed at.
+        UsageError: There is no such engine, or it lacks its file or address.
     """
     named = re.fullmatch(r"(?:(?P<label>[A-Za-z0-9_][A-Za-z0-9_.-]*)=)?(?P<engine>\w+)(?::(?P<source>.+))?", text)
     if named is None:
@@ -95,23 +95,23 @@ def read_choice(text: str) -> Choice:
 
 
 def needs_edition(settings: SearchSettings) -> bool:
-    """Whether one of the engines searches an edition."""
+    """Returns whether one of the engines searches an edition."""
     return any(read_choice(text).engine.parts for text in settings.engines)
 
 
 def plan_engines(
     settings: SearchSettings, queries: ReleaseDataset, encoder: EncoderSettings | None, access: WebAccess
 ) -> list[Step]:
-    """The queries, and every engine's answers to them.
+    """Returns the steps that read the queries and send them to every engine.
 
     Args:
-        settings: Which engines.
-        queries: Files of queries.
-        encoder: Of the field's embeddings; None: there are none.
-        access: How services on the web are spoken to.
+        settings: Which engines to ask.
+        queries: Query files.
+        encoder: Encoder of the field's embeddings; None: there are none.
+        access: API keys and contact address for services on the web.
 
     Raises:
-        UsageError: An engine is not known, or two would have the same name.
+        UsageError: There is no such engine, or two would have the same name.
     """
     slots, stage = SearchSlots.of(queries), with_web(access)
     steps = [Step(slots.queries, search_queries, QuerySettings(), {"files": queries})]
@@ -127,7 +127,7 @@ def plan_engines(
 def _engine(
     settings: SearchSettings, choice: Choice, encoder: EncoderSettings | None
 ) -> tuple[EngineSettings, dict[str, str | ReleaseDataset]]:
-    """An engine's settings, and what it needs beside the queries."""
+    """Returns an engine's settings, and its inputs besides the queries."""
     engine = choice.engine
     tag = _engine_tag(settings, choice, encoder)
     chosen = EngineSettings(
@@ -150,9 +150,10 @@ def _engine(
 
 
 def _engine_tag(settings: SearchSettings, choice: Choice, encoder: EncoderSettings | None) -> str:
-    """`<engine>`, `<engine>.<field>`, `file.<name>` or `url.<host>`, or the name given; then what differs from usual.
+    """Returns `<engine>`, `<engine>.<field>`, `file.<name>`, `url.<host>` or the given name, then marks.
 
-    That is `+<encoder>` unless the production encoder, `@<depth>` unless 20, and `-first<n>` when queries are limited.
+    The marks are `+<encoder>` unless it is the production encoder, `@<depth>` unless it is 20, and `-first<n>` when the
+    queries are limited.
     """
     engine = choice.engine
     tag = engine.name
@@ -175,15 +176,15 @@ def _depth_and_limit(settings: SearchSettings) -> str:
 def judge_settings(
     settings: SearchSettings, engines: tuple[str, ...], choose_model: Callable[[str | None], ModelName]
 ) -> list[JudgeSettings]:
-    """Every judge over the pool of these engines.
+    """Returns the settings of every judge of the papers that these engines return.
 
     Args:
-        settings: Which judges.
-        engines: Tags, in the order in which their texts are preferred.
-        choose_model: The model of that name, or the machine's.
+        settings: Which judges to ask.
+        engines: Tags of the engines; an earlier engine's text of a paper is preferred.
+        choose_model: Returns the model of that name, or the machine's.
 
     Raises:
-        UsageError: A judge is not known, or no model is set up.
+        UsageError: There is no such judge, or no model is set up.
     """
     chosen: list[JudgeSettings] = []
     for text in settings.judges:
@@ -212,14 +213,14 @@ def plan_judging(
     labels: ReleaseDataset | None,
     page: ReportSettings,
 ) -> list[Step]:
-    """Every judge's judgments and scores, their agreement, and the page.
+    """Returns the steps that judge the results, score the engines, compare the judges and write the report.
 
     Args:
         settings: Limits and resampling.
-        slots: Where the queries and the engines' answers are.
-        judges: As `judge_settings` gives them.
-        labels: A sheet filled in by people.
-        page: What the page is called.
+        slots: Where the queries and the engines' results are.
+        judges: From `judge_settings`.
+        labels: A sheet that people filled in.
+        page: Title of the report.
     """
     queries = {"queries": slots.queries}
     results = {RESULTS + tag: slots.results(tag) for tag in judges[0].engines}

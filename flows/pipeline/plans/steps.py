@@ -1,4 +1,4 @@
-"""What plans are made of: steps, engines, and the marks that tell similar runs apart in their names."""
+"""The parts of a plan: steps, engines, and the marks in the names of runs."""
 
 import re
 from collections.abc import Mapping
@@ -18,10 +18,10 @@ class Step(NamedTuple):
     """One stage of a plan.
 
     Attributes:
-        slot: Under which name the dataset is recorded in the edition.
-        stage: What is executed.
+        slot: Name under which the edition records the dataset.
+        stage: The stage to execute.
         settings: Its parameters.
-        inputs: By the stage's input names: slot of an earlier step (or of the edition), release files, a dataset.
+        inputs: For each input of the stage: a slot of an earlier step or of the edition, release files, or a dataset.
     """
 
     slot: str
@@ -30,7 +30,7 @@ class Step(NamedTuple):
     inputs: Mapping[str, str | ReleaseDataset | Ref]
 
     def planned(self) -> PlannedStage:
-        """The step as an edition's recipe keeps it."""
+        """Returns the step in the form that an edition's recipe stores."""
         inputs = {
             name: item.model_copy(update={"directory": item.directory.absolute()})
             if isinstance(item, ReleaseDataset)
@@ -41,12 +41,12 @@ class Step(NamedTuple):
 
 
 class Engine(NamedTuple):
-    """What the systems of one run search with: a retriever over a field, and the edition's choices behind it.
+    """What the systems of a run search with: a retriever over a field, its encoder and its index.
 
     Attributes:
         retriever: Which engine.
         field: Which index.
-        encoder: Of the field's embeddings; None when the retriever has no use for them.
+        encoder: Encoder of the field's embeddings; None: the retriever uses none.
         ann: Kind of the field's approximate index; None: exact search.
     """
 
@@ -57,7 +57,7 @@ class Engine(NamedTuple):
 
     @property
     def inputs(self) -> dict[str, str]:
-        """The indexes' slots by the run stage's input names."""
+        """The slots of the indexes, by the input names of the run stage."""
         names = ["bm25"] if self.retriever != "dense" else []
         names += ["embeddings"] if self.encoder else []
         names += ["ann"] if self.ann else []
@@ -65,12 +65,12 @@ class Engine(NamedTuple):
 
 
 def same_names(*names: str) -> dict[str, str]:
-    """Inputs whose slot is named as the input is."""
+    """Returns inputs whose slots have the same names."""
     return {name: name for name in names}
 
 
 def encoder_mark(model: str, usual: str = EncoderSettings().model) -> str:
-    """What the name of a run says of its encoder: nothing of the usual one, else `+minilm`."""
+    """Returns the mark of an encoder in the name of a run, for example `+minilm`; empty for the usual encoder."""
     if model == usual:
         return ""
     name = model.rstrip("/").rpartition("/")[2]
@@ -78,5 +78,5 @@ def encoder_mark(model: str, usual: str = EncoderSettings().model) -> str:
 
 
 def limit_mark(limit: int | None) -> str:
-    """What a name says when not all topics, questions or queries were asked: `-first20`."""
+    """Returns the mark of a run over the first topics, questions or queries only, for example `-first20`."""
     return "" if limit is None else f"-first{limit}"

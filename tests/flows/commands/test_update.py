@@ -189,7 +189,7 @@ def test_what_cannot_be_continued_says_why(weeks: Weeks) -> None:
     with pytest.raises(ReleaseError, match=f"no diffs lead from release {OLD} to 2026-02-03"):
         open_update(machine, OLD, "2026-02-03")
     assert open_update(machine, OLD, None).release == NEW
-    with pytest.raises(ReleaseError, match=f"no diffs in .* lead on from release {NEW}; run: arena release diff"):
+    with pytest.raises(ReleaseError, match=f"no diffs in .* start at release {NEW}; run: arena release diff"):
         open_update(machine, NEW, None)
     with pytest.raises(UsageError, match="no edition"):
         open_update(machine, "elsewhere", None)

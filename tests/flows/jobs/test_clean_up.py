@@ -9,7 +9,7 @@ from prefect.artifacts import create_table_artifact
 from prefect.client.orchestration import get_client
 from prefect.exceptions import ObjectNotFound
 
-from flows.jobs.clean_up import clean_up, ended_before, forget
+from flows.jobs.clean_up import clean_up, delete_runs_with_artifacts, ended_before
 from flows.pipeline.machine import StoreFolder
 from tasks.store.editions import Editions
 
@@ -27,7 +27,7 @@ def test_old_runs_go_with_their_artifacts_and_others_stay():
         now = datetime.now(UTC)
         assert run not in ended_before(client, now - timedelta(days=1))
         assert run in ended_before(client, now + timedelta(minutes=1))
-        forget(client, [run, run])
+        delete_runs_with_artifacts(client, [run, run])
 
         with pytest.raises(ObjectNotFound):
             client.read_flow_run(run)

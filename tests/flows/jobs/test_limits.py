@@ -10,7 +10,7 @@ from prefect.client.schemas.actions import GlobalConcurrencyLimitCreate
 from prefect.exceptions import ObjectNotFound
 from prefect.flow_engine import run_flow
 
-from flows.jobs.limits import MODELS, take_place
+from flows.jobs.limits import MODELS, acquire_slot
 from schemas.llm import ModelName
 from schemas.settings import Settings
 
@@ -27,7 +27,7 @@ places: list[int] = []
 
 @flow(name="holds-a-place")
 def hold(settings: Asking) -> None:
-    with get_client(sync_client=True) as client, take_place(settings):
+    with get_client(sync_client=True) as client, acquire_slot(settings):
         try:
             places.append(client.read_global_concurrency_limit_by_name(MODELS).active_slots)
         except ObjectNotFound:

@@ -1,6 +1,9 @@
 """The catalogue of deployments: every entry can be run, asks for no secret, and the server refuses wrong values."""
 
+import os
 import re
+import subprocess
+import sys
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -9,6 +12,7 @@ from prefect import Flow
 from prefect.client.orchestration import get_client
 from prefect.exceptions import PrefectHTTPStatusError
 from prefect.flows import load_flow_from_entrypoint
+from prefect.settings import get_current_settings
 from prefect.utilities.callables import parameter_schema
 from pydantic import ValidationError
 
@@ -44,6 +48,27 @@ def test_the_file_for_prefect_deploy_says_what_the_catalogue_says():
     entries = yaml.safe_load(prefect_file())["deployments"]
     assert [entry["name"] for entry in entries] == [job.name for job in CATALOGUE]
     assert len({job.name for job in CATALOGUE}) == len(CATALOGUE)
+
+
+@pytest.mark.e2e
+@pytest.mark.usefixtures("prefect_server")
+def test_prefect_deploy_with_the_file_and_arena_deploy_make_the_same_deployments():
+    with get_client(sync_client=True) as client:
+        deploy(client)
+        for deployment in client.read_deployments():
+            client.delete_deployment(deployment.id)
+        command = [sys.executable, "-m", "prefect", "--no-prompt", "deploy", "--all", "--prefect-file", PREFECT_FILE]
+        subprocess.run(
+            command,
+            check=True,
+            capture_output=True,
+            cwd=REPOSITORY,
+            env=get_current_settings().to_environment_variables() | os.environ,
+        )
+        changes = [change for change in deploy(client) if change.kind == "deployment"]
+
+    assert {change.name for change in changes} == {job.name for job in CATALOGUE}
+    assert {change.what for change in changes} == {"unchanged"}
 
 
 def test_a_schedule_needs_a_known_place_and_five_fields():
