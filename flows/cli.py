@@ -1,4 +1,4 @@
-"""The command line `arena`: the commands' names, the options that all have, and how a failure is told."""
+"""The command line `arena`: the names of the commands, the options they share, and how errors are shown."""
 
 import logging
 import sys
@@ -48,7 +48,7 @@ release.command("flows.commands.release:list_found", name="list")
 release.command("flows.commands.release:fetch")
 release.command("flows.commands.release:check")
 release.command("flows.commands.release:diff")
-app.command(edition := App(name="edition", help="Look at editions, check and publish them."))
+app.command(edition := App(name="edition", help="Show, check and publish editions."))
 edition.command("flows.commands.edition:list_editions", name="list")
 edition.command("flows.commands.edition:show")
 edition.command("flows.commands.edition:diff")
@@ -69,12 +69,12 @@ app.command("flows.commands.status:status")
 app.command("flows.commands.status:rerun")
 app.command("flows.commands.deploy:deploy")
 app.command("flows.commands.ui:ui")
-app.command(airqa := App(name="airqa", help="Ask questions over papers, and score the answers."))
+app.command(airqa := App(name="airqa", help="Ask questions about papers, and score the answers."))
 airqa.command("flows.commands.airqa:run")
 airqa.command("flows.commands.airqa:check")
 airqa.command("flows.commands.airqa:score")
 airqa.command("flows.commands.airqa:extract")
-airqa.command("flows.commands.airqa:make_up", name="make-up")
+airqa.command("flows.commands.airqa:synthesize", alias="make-up")
 app.command("flows.commands.demo:demo")
 
 _ANYWHERE = Group("Everywhere")
@@ -90,8 +90,8 @@ def _launch(
 
     Args:
         tokens: The command with its options.
-        debug: Show where an error comes from instead of one line.
-        verbose: Log what is done.
+        debug: Show the traceback of an error instead of one line.
+        verbose: Log what happens.
     """
     if verbose or debug:
         handler = RichHandler(console=Console(stderr=True), show_path=False)
@@ -99,7 +99,7 @@ def _launch(
     try:
         return app(tokens, exit_on_error=False, print_error=False)
     except KeyboardInterrupt:
-        show_error("interrupted; finished shards are kept, the same command goes on from there")
+        show_error("interrupted; finished shards are kept, run the same command to continue")
         return INTERRUPTED
     except Exception as error:
         if debug:
@@ -126,7 +126,7 @@ def _import_shown_commands(tokens: list[str]) -> None:
 
 
 def _one_line(error: Exception) -> str:
-    """What is wrong and what to do: of a validation error the option and the reason, of a surprise how to see more."""
+    """Returns what is wrong and what to do about it, on one line."""
     cause = error if isinstance(error, ValidationError) else error.__cause__
     if isinstance(cause, ValidationError):
         wrong = [(".".join(map(str, e["loc"])).replace("_", "-"), e["input"], e["msg"]) for e in cause.errors()]

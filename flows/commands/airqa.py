@@ -1,4 +1,4 @@
-"""`arena airqa`: questions over papers."""
+"""`arena airqa`: questions about papers."""
 
 import shutil
 from collections import Counter
@@ -31,11 +31,11 @@ SHOWN = ("all", "single", "multiple", "retrieval", "comprehensive", "subjective"
 
 
 def check(questions: Path, /, *, metadata: Path | None = None, json: bool = False) -> int:
-    """Find what is odd in a file of questions: hard faults (V) and slips (W). Exit code 1 when a fault is hard.
+    """Check a file of questions for errors (V) and warnings (W). The exit code is 1 when there are errors.
 
     Args:
         questions: JSON lines. A uuids.json beside it is the index of papers.
-        metadata: Folder of UUID.json with papers' metadata; checked too.
+        metadata: Folder of UUID.json with papers' metadata, to check as well.
         json: Print every finding as JSON.
     """
     findings = check_questions(questions, metadata)
@@ -47,10 +47,10 @@ def check(questions: Path, /, *, metadata: Path | None = None, json: bool = Fals
         ]
         show_rows(rows, questions.name)
         counts = Counter(finding.rule for finding in findings)
-        told: list[tables.Row] = [
+        summary: list[tables.Row] = [
             {"rule": rule, "findings": counts[rule], "meaning": RULES[rule]} for rule in RULES if counts[rule]
         ]
-        show_rows(told, "rules that are broken; V: hard, W: soft")
+        show_rows(summary, "broken rules; V: error, W: warning")
     return int(any(finding.severity == "hard" for finding in findings))
 
 
@@ -64,12 +64,12 @@ def run(
     machine: Annotated[Machine | None, FLAT] = None,
     json: bool = False,
 ) -> None:
-    """Run systems on questions over papers, score their answers and write the page.
+    """Run systems on questions about papers, score their answers and write the report.
 
-    What is interrupted goes on with the question it was at.
+    An interrupted run continues at the question where it stopped.
 
     Args:
-        edition: Name under which the datasets are recorded; a new one is begun where there is none of that name.
+        edition: Name of the edition; a new one starts when none has this name.
         to: Folder to copy the report to.
         json: Print means as JSON.
     """
@@ -90,7 +90,7 @@ def run(
         {"system": tag, **{group: of_run[group]["mean"] for group in SHOWN if group in of_run}}
         for tag, of_run in means.items()
     ]
-    show_rows(rows, "share of questions answered right", decimals=3)
+    show_rows(rows, "share of questions answered correctly", decimals=3)
     show_text(f"report: {page / 'report.html'}")
 
 
@@ -110,7 +110,7 @@ def score(
         questions: JSON lines.
         answers: JSON lines {"uuid": ..., "answer": ...}, or {uuid: answer}. A question without one counts 0.
         judge: Model that grades free text; without one such answers are unscored and count 0.
-        repair: Mend known slips of the published questions.
+        repair: Repair known mistakes in the published questions.
         json: Print averages and every score as JSON.
     """
     examples = load_questions(questions, repair)
@@ -131,7 +131,7 @@ def score(
 
 
 def extract(pdfs: Path, to: Path, /) -> int:
-    """Make processed data of PDFs: text by page and the outline, no tables, figures or equations.
+    """Extract text by page and the outline from PDFs, without tables, figures or equations.
 
     Args:
         pdfs: Folder with UUID.pdf at any depth.
@@ -145,15 +145,15 @@ def extract(pdfs: Path, to: Path, /) -> int:
     return int(bool(failed))
 
 
-def make_up(metadata: Path, to: Path, /, *, seed: int = 42) -> None:
-    """Make up processed data from papers' metadata, marked as synthetic: for trying things out.
+def synthesize(metadata: Path, to: Path, /, *, seed: int = 42) -> None:
+    """Generate processed data from papers' metadata, marked as synthetic, to try things out.
 
     Args:
         metadata: Folder of UUID.json.
         to: Folder for UUID.json.
-        seed: Of everything drawn.
+        seed: Seed of all random choices.
     """
-    show_text(f"{write_synthetic(metadata, to, seed)} papers made up in {to}")
+    show_text(f"{write_synthetic(metadata, to, seed)} papers generated in {to}")
 
 
 def _tags(built: Slots) -> list[str]:

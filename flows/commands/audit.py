@@ -36,8 +36,8 @@ def surveys(
 
     Args:
         n: How many.
-        seed: Of the sample.
-        edition: Its name; may be left out when there is only one.
+        seed: Seed of the sample.
+        edition: Name of the edition; may be left out when there is only one.
         to: Folder for the page and the CSV.
         json: Print where they are as JSON.
     """
@@ -58,8 +58,8 @@ def mindmaps(
 
     Args:
         n: How many.
-        seed: Of the sample.
-        edition: Its name; may be left out when there is only one.
+        seed: Seed of the sample.
+        edition: Name of the edition; may be left out when there is only one.
         to: Folder for the page and the CSV.
         json: Print where they are as JSON.
     """
@@ -83,9 +83,9 @@ def judgments(
 
     Args:
         n: How many papers.
-        seed: Of the sample.
+        seed: Seed of the sample.
         judge: Whose judgments, as the slot `search/<test sets>/judgments/<judge>` ends; left out: the only ones.
-        edition: Its name; may be left out when there is only one.
+        edition: Name of the edition; may be left out when there is only one.
         to: The CSV.
         json: Print where it is as JSON.
     """

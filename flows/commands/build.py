@@ -30,11 +30,10 @@ def build(
     """Build documents, topics and relevance judgments of a release.
 
     Args:
-        release: Id of the release, for example 2024-02-06; the newest in the folder when not given.
-        edition: Name under which the datasets are recorded; the release when not given.
-        from_edition: Take this edition's records and apply the diffs between its release and this one (when it is not
-            given, the newest that diffs lead to); the result is that of reading the release whole, and costs what has
-            changed.
+        release: Id of the release, for example 2024-02-06; left out: the newest in the folder.
+        edition: Name of the edition; left out: the release.
+        from_edition: Start from this edition's records and apply the diffs up to the release (left out: the newest that
+            diffs lead to). The result equals that of reading the whole release, at the cost of what changed.
         json: Print the datasets as JSON.
     """
     machine = machine or Machine()
@@ -63,8 +62,8 @@ def index(
     """Build indexes over an edition's documents.
 
     Args:
-        edition: Its name; may be left out when there is only one.
-        field: What of a document is indexed.
+        edition: Name of the edition; may be left out when there is only one.
+        field: Which part of a document to index.
         engine: BM25, embeddings, or both.
         ann: Exact search, or an approximate index whose recall against exact search is measured and recorded.
         json: Print the datasets as JSON.
@@ -91,10 +90,10 @@ def report(
     """Write the report on all scored runs of an edition: one HTML page, Markdown, CSV, JSON, TREC files.
 
     Args:
-        edition: Its name; may be left out when there is only one.
+        edition: Name of the edition; may be left out when there is only one.
         to: Folder to copy the report to; files of the same names there are replaced.
-        force: Write it again although it is there.
-        json: Print where it is as JSON.
+        force: Write the report again even if it exists.
+        json: Print its path as JSON.
     """
     control = StageControl(force=("report",) if force else ())
     with open_pipeline(machine or Machine(), edition, control) as pipeline:

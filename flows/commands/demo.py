@@ -39,8 +39,8 @@ def demo(*, folder: Path = Path("demo"), papers: int = 500, json: bool = False) 
     language model asks a stand-in on this machine, which answers by rule; the names of such runs say so.
 
     Args:
-        folder: Where release, store and the server's files go.
-        papers: Size of the release.
+        folder: Folder for the release, the store and the server's files.
+        papers: Number of papers in the release.
         json: Print what was built and the scores as JSON.
     """
     clock = time.monotonic()

@@ -22,7 +22,7 @@ def deploy(*, settings: Annotated[DeploySettings | None, FLAT] = None, json: boo
     Pools are of type process; one that exists is left as it is, so make pools of another type beforehand.
 
     Args:
-        json: Print what was done as JSON.
+        json: Print the result as JSON.
     """
     if not os.environ.get("PREFECT_API_URL"):
         raise UsageError("on which server? set PREFECT_API_URL; for one on this machine: arena ui")

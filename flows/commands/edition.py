@@ -73,7 +73,7 @@ def diff(old: str, new: str, /, *, folder: Folder = None, json: bool = False) ->
 
 
 def fresh(name: str, /, *, after: date, folder: Folder = None, json: bool = False) -> None:
-    """Show scores of the topics whose survey is younger than a day, apart from the others: is a model's training seen?
+    """Show scores on topics with surveys published after a day, next to the others, to spot contamination by training.
 
     Args:
         name: The edition.
@@ -122,7 +122,7 @@ def mindmap(
 
     Args:
         topic: corpus_id of the survey.
-        edition: Its name; may be left out when there is only one.
+        edition: Name of the edition; may be left out when there is only one.
         to: Folder for an SVG file a system.
     """
     store = open_store(folder)
@@ -158,10 +158,10 @@ def publish(name: str, /, *, folder: Folder = None, json: bool = False) -> None:
 
 
 def gc(*, delete: bool = False, folder: Folder = None, json: bool = False) -> None:
-    """Say what no edition reaches; delete it only when told to.
+    """List datasets that no edition uses, and delete them on request.
 
     Args:
-        delete: Delete it. Without this nothing changes.
+        delete: Delete them. Without this option nothing changes.
         json: Print as JSON.
     """
     garbage = collect(open_store(folder), dry_run=not delete)

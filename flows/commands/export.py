@@ -25,7 +25,7 @@ def export(
     """Write an edition's topics, relevance judgments and runs as files for other tools.
 
     Args:
-        edition: Its name; may be left out when there is only one.
+        edition: Name of the edition; may be left out when there is only one.
         to: Folder to write to; files of the same names there are replaced.
         json: Print the paths as JSON.
     """

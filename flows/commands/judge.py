@@ -45,7 +45,8 @@ def judge(
 
     Args:
         queries: Files of queries.
-        edition: Its name; may be left out when there is only one. A new name when no engine searches an edition.
+        edition: Name of the edition; may be left out when there is only one. It may be new when no engine searches an
+            edition.
         labels: A sheet on which people judged some of the papers, to compare the judges with.
         list_marginals: Only check the files and show how many queries have which value.
         dry_run: Ask the engines, show what judging would cost, and stop.

@@ -47,7 +47,7 @@ def cost(*, edition: str | None = None, folder: Folder = None, json: bool = Fals
     """Show what an edition's datasets asked language models, and what that cost when it was asked first.
 
     Args:
-        edition: Its name; may be left out when there is only one.
+        edition: Name of the edition; may be left out when there is only one.
         json: Print as JSON.
     """
     store = open_store(folder)
@@ -67,7 +67,7 @@ def seal(*, to: Path | None = None, edition: str | None = None, folder: Folder =
 
     Args:
         to: The file; left out: `<edition>.replay.jsonl` beside the edition's manifest.
-        edition: Its name; may be left out when there is only one.
+        edition: Name of the edition; may be left out when there is only one.
     """
     store = open_store(folder)
     name = choose_edition(store, edition)
@@ -82,7 +82,7 @@ def export(*, to: Path = Path("llm_calls.parquet"), edition: str | None = None, 
 
     Args:
         to: The file.
-        edition: Its name; may be left out when there is only one.
+        edition: Name of the edition; may be left out when there is only one.
     """
     store = open_store(folder)
     keys = call_keys(_datasets(store, choose_edition(store, edition)))
@@ -102,7 +102,7 @@ def why_miss(
 
     Args:
         keys: Request keys, or beginnings of them; left out: all that the edition rests on.
-        edition: Its name; may be left out when there is only one.
+        edition: Name of the edition; may be left out when there is only one.
         replay: The sealed file; left out: the store's cache.
         json: Print as JSON.
     """

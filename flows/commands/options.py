@@ -1,4 +1,4 @@
-"""What commands share: options that several have, and what is opened by them."""
+"""Options that several commands share, and the stores and pipelines that they open."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -13,13 +13,13 @@ from flows.pipeline.walk import Pipeline, choose_edition
 from tasks.store.store import Store
 
 FLAT = Parameter(name="*")
-"""The fields of a settings object stand among the command's own options."""
+"""Shows the fields of a settings object as options of the command."""
 
 Folder = Annotated[StoreFolder | None, FLAT]
 
 
 def open_store(folder: StoreFolder | None) -> Store:
-    """The store of the option `--root`, or of this machine."""
+    """Returns the store of the option `--root`, or of this machine."""
     return Store((folder or StoreFolder()).root)
 
 
@@ -27,7 +27,7 @@ def open_store(folder: StoreFolder | None) -> Store:
 def open_pipeline(
     machine: Machine, edition: str | None, control: StageControl, *, new: bool = False
 ) -> Generator[Pipeline]:
-    """The pipeline of an edition, executing here and showing what it does."""
+    """Opens the pipeline of an edition, which executes in this process and shows its progress."""
     store = Store(machine.root)
     name = edition if new and edition else choose_edition(store, edition)
     with Display() as display:

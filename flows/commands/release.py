@@ -65,7 +65,7 @@ def fetch(
 
     Args:
         release: Its id.
-        json: Print what was done as JSON.
+        json: Print the result as JSON.
     """
     releases = (folder or ReleaseFolder()).releases
     with open_api(upstream) as api, show_transfer() as transfer:
@@ -91,7 +91,7 @@ def diff(
     Args:
         start: The release to start from.
         end: The release to arrive at.
-        json: Print what was done as JSON.
+        json: Print the result as JSON.
     """
     releases = (folder or ReleaseFolder()).releases
     with open_api(upstream) as api, show_transfer() as transfer:

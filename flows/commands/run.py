@@ -28,8 +28,8 @@ def discovery(
     """Run systems and show how many of the survey's references they find (recall, precision).
 
     Args:
-        edition: Its name; may be left out when there is only one.
-        dry_run: Run nothing; say what would be asked of a language model and what that would cost.
+        edition: Name of the edition; may be left out when there is only one.
+        dry_run: Run nothing; estimate the language model calls and their cost.
         json: Print the scores as JSON.
     """
     _run_systems("discovery", edition, settings, control, machine or Machine(), dry_run=dry_run, json=json)
@@ -47,8 +47,8 @@ def selection(
     """Run systems and show how well they order what they find (nDCG, MRR; graded and influential labels).
 
     Args:
-        edition: Its name; may be left out when there is only one.
-        dry_run: Run nothing; say what would be asked of a language model and what that would cost.
+        edition: Name of the edition; may be left out when there is only one.
+        dry_run: Run nothing; estimate the language model calls and their cost.
         json: Print the scores as JSON.
     """
     _run_systems("selection", edition, settings, control, machine or Machine(), dry_run=dry_run, json=json)
@@ -67,9 +67,9 @@ def organization(
     """Make mind-maps of an edition's topics, and score them against those of the surveys' authors.
 
     Args:
-        edition: Its name; may be left out when there is only one.
-        maps: JSON lines of transcribed mind-maps; left out: those that the edition has.
-        dry_run: Run nothing; say what would be asked of a language model and what that would cost.
+        edition: Name of the edition; may be left out when there is only one.
+        maps: JSON lines of transcribed mind-maps; left out: the edition's own.
+        dry_run: Run nothing; estimate the language model calls and their cost.
         json: Print the scores as JSON.
     """
     with open_pipeline(machine or Machine(), edition, control) as pipeline:

@@ -40,7 +40,7 @@ def search(
 
     Args:
         query: What is looked for.
-        edition: Its name; may be left out when there is only one.
+        edition: Name of the edition; may be left out when there is only one.
         retriever: Which engine.
         field: Which index.
         before: Only papers published before this day, YYYY-MM-DD.

@@ -1,4 +1,4 @@
-"""Commands of the person who keeps editions going: what is there, and running a stage again."""
+"""Commands for operators: the state of editions, and rerunning a stage."""
 
 from typing import Annotated
 
@@ -13,10 +13,10 @@ from tasks.store.editions import Editions
 
 
 def status(*, edition: str | None = None, folder: Folder = None, json: bool = False) -> None:
-    """Show the stages of editions: what state they are in, how old and how large they are, what would run.
+    """Show the stages of editions: state, age, size, and whether the next run would execute them.
 
     Args:
-        edition: Its name; every edition when not given.
+        edition: Name of the edition; left out: all editions.
         json: Print as JSON.
     """
     store = open_store(folder)
@@ -46,13 +46,13 @@ def rerun(
     machine: Annotated[Machine | None, FLAT] = None,
     json: bool = False,
 ) -> None:
-    """Run one stage of an edition again, as it was asked for, and then what depends on bytes that changed.
+    """Rerun one stage of an edition with its recorded settings, then every stage whose inputs changed.
 
     Args:
         stage: A stage or one slot, as `arena status` shows them.
-        edition: Its name; may be left out when there is only one.
-        force: Execute the stage although its dataset is there and whole.
-        max_usd: Cap on what the edition may spend on language models in all, in USD.
+        edition: Name of the edition; may be left out when there is only one.
+        force: Run the stage even if its dataset is whole.
+        max_usd: Most that the edition may spend on language models in total, in USD.
         json: Print the datasets as JSON.
     """
     with open_pipeline(machine or Machine(), edition, StageControl(max_usd=max_usd)) as pipeline:

@@ -1,4 +1,4 @@
-"""What a person sees on the terminal: stages as they end, progress of the one that runs, tables."""
+"""Output on the terminal: finished stages, progress of the running stage, tables."""
 
 import json
 import time
@@ -18,13 +18,13 @@ from tasks.store import workspace
 from tasks.store.store import Request, Store
 
 REPORT_INTERVAL = 10.0
-"""Seconds between two lines of progress where there is no terminal for a bar."""
+"""Seconds between two progress lines when there is no terminal for a progress bar."""
 
 
 class Display:
-    """Executes stages in this process and shows them: a line for each that ended, a bar for the one that runs.
+    """Executes stages in this process and shows a line for each finished stage and a bar for the running one.
 
-    Everything goes to standard error, so that standard output holds what was asked for and nothing else.
+    Everything goes to standard error, so that standard output holds only what the command prints.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Display:
         self._bars.stop()
 
     def executor(self, store: Store, resources: Resources) -> Executor:
-        """Builds directly in `store`."""
+        """Returns an executor that builds in `store`, in this process."""
 
         def execute(request: Request, label: StageLabel) -> Ref:
             bar = self._bars.add_task(label.slot, total=1, note="")
@@ -76,11 +76,11 @@ class Display:
 
 
 NAMES = ("corpus_id", "topic_id", "year")
-"""Columns whose numbers name something and are not grouped by thousands."""
+"""Columns with numbers that are names: shown without thousands separators."""
 
 
 def show_rows(rows: Sequence[Row], title: str | None = None, decimals: int = 4) -> None:
-    """Prints rows as a table on standard output; numbers to the right."""
+    """Prints rows as a table on standard output, with numbers aligned right."""
     table = Table(title=title, title_justify="left")
     for name, value in (rows[0] if rows else {"(nothing)": None}).items():
         table.add_column(name, justify="right" if isinstance(value, int | float) else "left", overflow="fold")

@@ -1,4 +1,4 @@
-"""What a person sees while files are fetched: a bar of bytes, or a line now and then where there is no terminal."""
+"""Shows the progress of a download: a bar, or a line every few seconds when there is no terminal."""
 
 import threading
 import time
@@ -13,14 +13,14 @@ from tasks.release.targets import Tally
 
 
 class Transfer:
-    """Draws a fetch on standard error; called from any thread."""
+    """Draws a download on standard error; may be called from any thread."""
 
     def __init__(self, bars: Progress, console: Console) -> None:
         self._bars, self._console, self._lock = bars, console, threading.Lock()
         self._bar, self._said = bars.add_task("", total=None), time.monotonic()
 
     def __call__(self, tally: Tally) -> None:
-        """Shows how far it is."""
+        """Shows how much has arrived."""
         self._bars.update(self._bar, completed=tally.present, total=tally.total)
         with self._lock:
             if self._console.is_terminal or time.monotonic() - self._said < REPORT_INTERVAL:
@@ -32,7 +32,7 @@ class Transfer:
 
 @contextmanager
 def show_transfer() -> Generator[Transfer]:
-    """Shows a fetch while it lasts."""
+    """Shows the progress of a download while the context lasts."""
     console = Console(stderr=True)
     columns = (BarColumn(bar_width=24), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:

@@ -26,8 +26,8 @@ def ui(
     """Start server, workers and deployments on this machine with the demo's release, until Ctrl-C.
 
     Args:
-        folder: Where release, store and the server's files go.
-        papers: Size of the release.
+        folder: Folder for the release, the store and the server's files.
+        papers: Number of papers in the release.
     """
     folder = folder.absolute()
     write_release(folder / "releases", SyntheticSettings(papers=papers))

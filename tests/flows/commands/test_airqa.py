@@ -58,7 +58,11 @@ def files(tmp_path: Path) -> PaperQaFiles:
     (tmp_path / "pdfs").mkdir()
     (tmp_path / "pdfs" / f"{BIRD}.pdf").write_bytes(minimal_pdf("A sparrow"))
     metadata = write_records(tmp_path / "metadata", PAPERS)
-    assert arena("airqa", "make-up", metadata, tmp_path / "processed") == 0
+    assert arena("airqa", "make-up", metadata, tmp_path / "by-old-name") == 0
+    assert arena("airqa", "synthesize", metadata, tmp_path / "processed") == 0
+    assert [path.name for path in sorted((tmp_path / "processed").iterdir())] == [
+        path.name for path in sorted((tmp_path / "by-old-name").iterdir())
+    ]
     return PaperQaFiles(
         questions=tmp_path / "q.jsonl", metadata=metadata, processed=tmp_path / "processed", pdfs=tmp_path / "pdfs"
     )
