@@ -27,7 +27,7 @@ types: $(STAMP)
 	$(RUN)/pyright --pythonpath $(RUN)/python
 
 docs: $(STAMP)
-	$(RUN)/sphinx-build --quiet --fail-on-warning --keep-going --fresh-env -b html docs docs/_build/html
+	$(RUN)/sphinx-build --quiet --fail-on-warning --keep-going --fresh-env -b html -d docs/_build/doctrees docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 bench: $(STAMP)

@@ -7,6 +7,7 @@ from importlib.metadata import version as installed_version
 from pathlib import Path
 
 from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
@@ -48,9 +49,10 @@ html_copy_source = False
 
 
 def setup(app: Sphinx) -> None:
-    """Adapts docstrings, which are written in Markdown's manner, to reStructuredText."""
+    """Adapts docstrings, which use Markdown's backticks, to reStructuredText; checks that pages load nothing remote."""
     app.connect("autodoc-skip-member", _skip_tuple_fields)
     app.connect("autodoc-process-docstring", _escape_bars, priority=400)
+    app.connect("build-finished", _refuse_remote_files)
 
 
 def _skip_tuple_fields(app: Sphinx, what: str, name: str, member: object, skip: bool, options: object) -> bool:
@@ -59,3 +61,10 @@ def _skip_tuple_fields(app: Sphinx, what: str, name: str, member: object, skip: 
 
 def _escape_bars(app: Sphinx, what: str, name: str, member: object, options: object, lines: list[str]) -> None:
     lines[:] = [re.sub(r"(`[^`]*`)|\|", lambda found: found[1] or r"\|", line) for line in lines]
+
+
+def _refuse_remote_files(app: Sphinx, error: Exception | None) -> None:
+    remote = re.compile(r'<(?:script|img|link|iframe)\b[^>]*\b(?:src|href)="(?:https?:)?//[^"]*"')
+    found = {match for page in Path(app.outdir).rglob("*.html") for match in remote.findall(page.read_text())}
+    if found and not error:
+        raise ExtensionError(f"pages load files from other servers: {sorted(found)}")

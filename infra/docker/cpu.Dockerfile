@@ -8,7 +8,7 @@ ENV PATH=/opt/arena/bin:$PATH
 # The largest and rarest change first: PyTorch without CUDA is a tenth of the size.
 RUN pip install --index-url https://download.pytorch.org/whl/cpu torch==2.13.0
 WORKDIR /src
-COPY pyproject.toml constraints.txt README.md ./
+COPY pyproject.toml constraints.txt README.md arena.py ./
 COPY schemas schemas
 COPY tasks tasks
 COPY flows flows

@@ -7,7 +7,7 @@ RUN python -m venv /opt/arena
 ENV PATH=/opt/arena/bin:$PATH
 RUN pip install torch==2.13.0
 WORKDIR /src
-COPY pyproject.toml constraints.txt README.md ./
+COPY pyproject.toml constraints.txt README.md arena.py ./
 COPY schemas schemas
 COPY tasks tasks
 COPY flows flows

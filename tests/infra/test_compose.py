@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,10 @@ def test_images_are_locked_and_do_not_run_as_root(path: Path) -> None:
     copied = {word for line in re.findall(r"^COPY (?!--from)(.*) \S+$", text, re.MULTILINE) for word in line.split()}
     assert ignored[0] == "*"
     assert copied == {line[1:] for line in ignored if line.startswith("!")}
+    project = tomllib.loads((INFRA.parent / "pyproject.toml").read_text())
+    installed = project["tool"]["setuptools"]
+    parts = [name.rstrip("*") for name in installed["packages"]["find"]["include"]]
+    assert {*parts, *(f"{module}.py" for module in installed["py-modules"])} <= copied
 
 
 def test_docker_reads_it() -> None:
