@@ -9,7 +9,7 @@ import pyarrow as pa
 from schemas.identifiers import StageName
 from schemas.manifest import Ref
 from schemas.settings import Settings
-from schemas.table import Table
+from schemas.table import AnyTable
 from schemas.tables.documents import DOCUMENTS
 from schemas.tables.qrels import QRELS
 from schemas.tables.surveys import SURVEYS
@@ -29,7 +29,7 @@ class _NoSettings(Settings):
 
 
 def publish(
-    store: Store, name: StageName, tables: Mapping[str, tuple[Table, Rows]], settings: Settings | None = None
+    store: Store, name: str, tables: Mapping[str, tuple[AnyTable, Rows]], settings: Settings | None = None
 ) -> Ref:
     """A dataset of a stage with the given rows; `tables` by file prefix."""
 
@@ -41,7 +41,7 @@ def publish(
                     write_table(shard.file(f"{prefix}-00000.parquet"), table, content)
 
     chosen = settings or _NoSettings(number=sum(1 for _ in (store.root / name).glob("*")))
-    return store.build(Request(Stage(name, 1, type(chosen), write), chosen, {})).ref
+    return store.build(Request(Stage(StageName(name), 1, type(chosen), write), chosen, {})).ref
 
 
 def topic_row(topic_id: int, title: str = "Birds", outcome: str = "kept", fields: Iterable[str] = ()) -> dict[str, Any]:

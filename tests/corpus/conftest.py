@@ -11,7 +11,7 @@ from schemas.identifiers import StageName
 from schemas.llm import LlmAccess
 from schemas.manifest import Ref
 from schemas.settings import Resources, Settings
-from schemas.table import Table
+from schemas.table import AnyTable
 from schemas.tables.surveys import SURVEYS
 from tasks.store.dataset import MAIN, Dataset
 from tasks.store.parquet import write_table
@@ -34,7 +34,7 @@ class Corpus:
     def __init__(self, root: Path) -> None:
         self.store = Store(root)
 
-    def given(self, name: StageName, tables: Mapping[Table, Rows], buckets: int = 1) -> Ref:
+    def given(self, name: str, tables: Mapping[AnyTable, Rows], buckets: int = 1) -> Ref:
         """Publishes rows as the dataset of a stage; what a row leaves out is null, empty, zero or false.
 
         Rows go to buckets by the first column that orders the table, sorted.
@@ -50,7 +50,7 @@ class Corpus:
                         path = shard.file(f"{table.name if place else MAIN}-{shard.name}.parquet")
                         write_table(path, table, pa.Table.from_pylist(chosen, schema=table.arrow))
 
-        made = Stage(name, 1, Given, write)
+        made = Stage(StageName(name), 1, Given, write)
         settings = Given(content=repr((buckets, {table.name: rows for table, rows in filled.items()})))
         return self.store.build(Request(made, settings, {})).ref
 
@@ -73,7 +73,7 @@ class Corpus:
         return self.store.open(self.store.build(request, resources, llm=llm).ref)
 
 
-def _fill(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
+def _fill(table: AnyTable, row: Mapping[str, Any]) -> dict[str, Any]:
     unknown = set(row) - set(table.arrow.names)
     assert not unknown, f"table {table.name} has no columns {unknown}"
     blank = {c.name: None if c.nullable else _blank(c.type) for c in table.arrow if c.name not in row}

@@ -45,7 +45,7 @@ T = TypeVar("T")
 Run = dict[str, Any]
 
 
-def wait_for(what: str, look: Callable[[], T], seconds: float = 60, every: float = 0.2) -> T:
+def wait_for(what: str, look: Callable[[], T | None], seconds: float = 60, every: float = 0.2) -> T:
     """The first true answer of `look`."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -142,11 +142,12 @@ class Site:
 
     def _ask(self, method: str, path: str, **body: Any) -> Any:
         """Asks again, as Prefect's own clients do, while the server's SQLite is too busy to answer (503)."""
-        for _ in range(10):
-            answer = self.api.request(method, path, **body)
-            if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
+        answer = self.api.request(method, path, **body)
+        for _ in range(9):
+            if answer.status_code != 503:
                 break
             time.sleep(2)
+            answer = self.api.request(method, path, **body)
         answer.raise_for_status()
         return answer.json() if answer.content else None
 
@@ -211,7 +212,10 @@ class Site:
 
     def flow_processes(self, worker: int | None = None) -> list[psutil.Process]:
         """The processes of flow runs that a worker started, with their children."""
-        return psutil.Process(worker or self.worker.pid).children(recursive=True)
+        if worker is None:
+            assert self.worker is not None, "no worker has been started"
+            worker = self.worker.pid
+        return psutil.Process(worker).children(recursive=True)
 
     def flow_process(self) -> psutil.Process:
         """The process of the only run that is under way."""

@@ -130,15 +130,15 @@ def ended_tasks(flow_run: Any) -> dict[str, Any]:
     It does so some time after the run told of them: what it says twice in a row is taken.
     """
     from prefect.client.orchestration import get_client
-    from prefect.client.schemas.filters import FlowRunFilter
+    from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
 
-    wanted, before = FlowRunFilter(id={"any_": [flow_run]}), {}
+    wanted, before = FlowRunFilter(id=FlowRunFilterId(any_=[flow_run])), {}
     deadline = time.monotonic() + 60
     with get_client(sync_client=True) as client:
         while time.monotonic() < deadline:
             found = client.read_task_runs(flow_run_filter=wanted)
             states = {run.name: run.state_name for run in found}
-            if states and states == before and all(run.state.is_final() for run in found):
+            if states and states == before and all(run.state and run.state.is_final() for run in found):
                 return {run.name: run for run in found}
             before = states
             time.sleep(0.5)
@@ -159,16 +159,19 @@ class Arena:
         """Exit code, standard output, standard error."""
         self._capsys.readouterr()
         code = cli.app.meta([str(token) for token in tokens], exit_on_error=False, print_error=False) or 0
-        return code, *self._capsys.readouterr()
+        printed = self._capsys.readouterr()
+        return code, printed.out, printed.err
 
-    def json(self, *tokens: object):
+    def json(self, *tokens: object) -> Any:
         code, out, err = self(*tokens, "--json")
         assert code == 0, err
         return json.loads(out)
 
 
 @pytest.fixture
-def arena(built, tmp_path, capsys, monkeypatch) -> Iterator[Arena]:
+def arena(
+    built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Arena]:
     """Commands on a copy of the built store."""
     shutil.copytree(built / "store", tmp_path / "store")
     monkeypatch.setenv("ARENA_ROOT", str(tmp_path / "store"))

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from schemas.identifiers import StageName
 from schemas.manifest import Ref
 from schemas.tables.documents import DOCUMENTS
 from schemas.tables.embeddings import embeddings_table
@@ -55,12 +56,19 @@ def save_tiny_model(folder: Path, seed: int) -> Path:
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=words, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]"
     )
-    shape = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
-    bert = BertModel(BertConfig(vocab_size=len(marks + WORDS), max_position_embeddings=24, **shape))
+    shape = BertConfig(
+        vocab_size=len(marks + WORDS),
+        max_position_embeddings=24,
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+    )
+    bert = BertModel(shape)
     bert.save_pretrained(folder / "bert")
     tokenizer.save_pretrained(folder / "bert")
-    modules = [Transformer(str(folder / "bert"), max_seq_length=24), Pooling(16)]
-    SentenceTransformer(modules=modules, device="cpu").save(str(folder / "model"))
+    modules = (Transformer(str(folder / "bert"), max_seq_length=24), Pooling(16))
+    SentenceTransformer(modules=list(modules), device="cpu").save(str(folder / "model"))
     return folder / "model"
 
 
@@ -87,7 +95,7 @@ def give_embeddings(corpus: Corpus, vectors: Mapping[int, np.ndarray], buckets: 
                 write_table(shard.file(f"part-{shard.name}.parquet"), table, pa.Table.from_pylist(rows, table.arrow))
 
     settings = Given(content=repr([(i, vector.tolist()) for i, vector in vectors.items()]))
-    return corpus.store.build(Request(Stage("embeddings", 1, Given, write), settings, {})).ref
+    return corpus.store.build(Request(Stage(StageName("embeddings"), 1, Given, write), settings, {})).ref
 
 
 def random_title(rng: np.random.Generator, longest: int) -> str:

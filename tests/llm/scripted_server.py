@@ -97,8 +97,11 @@ class ScriptedServer:
 
     def play(self, script: Script | Sequence[Answer]) -> None:
         """Goes on with another script, from its beginning."""
-        answers = script
-        self._script = script if callable(script) else lambda _, number: answers[min(number, len(answers) - 1)]
+        if callable(script):
+            self._script = script
+        else:
+            answers = list(script)
+            self._script = lambda _, number: answers[min(number, len(answers) - 1)]
         self._number = 0
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

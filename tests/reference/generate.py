@@ -180,7 +180,7 @@ def _plain(a: str, b: str) -> int:
 def _zss(
     t1: Tree, t2: Tree, relabel: Callable[[str, str], int], free1: set[str] | None = None, free2: set[str] | None = None
 ) -> int:
-    return zss.distance(
+    distance: Any = zss.distance(
         t1,
         t2,
         lambda node: node["children"],
@@ -188,6 +188,7 @@ def _zss(
         remove_cost=lambda node: int(node["label"] not in (free1 or ())),
         update_cost=lambda a, b: relabel(a["label"], b["label"]),
     )
+    return int(distance)
 
 
 def soft_recalls(draw: random.Random) -> Iterator[Case]:

@@ -33,6 +33,11 @@ class Fault:
     """The file ends after so many bytes, consistently announced."""
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Says nothing when a client goes away."""
+
+
 class S2Server:
     """Serves `content[release][dataset][name] = bytes` and `diffs[(from, to)][dataset] = (updates, deletes)`.
 
@@ -57,9 +62,8 @@ class S2Server:
         self._lock = threading.Lock()
 
     def __enter__(self) -> "S2Server":
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"owner": self}))
+        self._http = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"owner": self}))
         self._http.daemon_threads = True
-        self._http.handle_error = lambda request, address: None  # a client that goes away is no news
         self.host = f"http://127.0.0.1:{self._http.server_port}"
         self.url = f"{self.host}/datasets/v1"
         threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
@@ -111,7 +115,8 @@ class S2Server:
             case ["diffs", start, "to", end, dataset]:
                 pairs = [pair for pair in sorted(self.diffs) if start <= pair[0] and pair[1] <= end]
                 return {"dataset": dataset, "diffs": [self._diff(pair, dataset) for pair in pairs]} if pairs else None
-        return None
+            case _:
+                return None
 
     def _diff(self, pair: tuple[str, str], dataset: str) -> dict[str, Any]:
         updates, deletes = self.diffs[pair][dataset]

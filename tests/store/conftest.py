@@ -35,7 +35,7 @@ class Elsewhere:
         self.carried_out: list[str] = []
 
     def run(self, jobs: Mapping[str, Job], processes: int, *, accelerated: bool = False) -> Generator[str | None]:
-        for name in reversed(jobs):
+        for name in reversed(list(jobs)):
             if name == self.lost:
                 raise BrokenExecutor("gone")
             if name != self.forgets:

@@ -1,6 +1,6 @@
 """Askers for tests: of the stand-in, or of a scripted server."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,7 +24,7 @@ def access_to(url: str, **changes: Any) -> LlmAccess:
 
 
 @contextmanager
-def door_to(url: str, **changes: Any) -> Iterator[BlockingDoor]:
+def door_to(url: str, **changes: Any) -> Generator[BlockingDoor]:
     """The door to it."""
     access = access_to(url, **changes)
     with BlockingDoor(access.settings, access.api_key) as door:
