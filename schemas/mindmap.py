@@ -93,7 +93,7 @@ def load_mindmap(json_value: object, drop_annotations: bool = False) -> Tree:
     while stack:
         key, value, siblings, depth = stack.pop()
         if key is not None:
-            siblings = _grow(siblings, _text(key))
+            siblings = add_label(siblings, _text(key))
         if isinstance(value, dict | list):
             path.enter(depth, cast("object", value))
             members = _members(cast("dict[object, object] | list[Any]", value))
@@ -101,8 +101,8 @@ def load_mindmap(json_value: object, drop_annotations: bool = False) -> Tree:
                 members = [(name, below) for name, below in members if not _is_annotation(name)]
             stack.extend((name, below, siblings, depth + 1) for name, below in reversed(members))
         elif value is not None:
-            _grow(siblings, _text(value))
-    return _labelled(root)
+            add_label(siblings, _text(value))
+    return require_nodes(root)
 
 
 def load_tree(value: object, label_key: str = "label") -> Tree:
@@ -124,9 +124,9 @@ def load_tree(value: object, label_key: str = "label") -> Tree:
         node, siblings, depth = stack.pop()
         path.enter(depth, node)
         label, children = _node(node, label_key, leaf_default=[])
-        siblings = siblings if label == VIRTUAL_ROOT else _grow(siblings, label)
+        siblings = siblings if label == VIRTUAL_ROOT else add_label(siblings, label)
         stack.extend((child, siblings, depth + 1) for child in reversed(children))
-    return _labelled(root)
+    return require_nodes(root)
 
 
 def load_any(value: object) -> Tree:
@@ -188,46 +188,6 @@ def parse_tree(text: str) -> Tree:
         BadInput: as `load_tree` says.
     """
     return load_tree(json.loads(text))
-
-
-def from_networkx(graph: Any) -> Tree:
-    """Return the canonical tree of a directed networkx graph whose edges run from parent to child.
-
-    Args:
-        graph: a forest of one or more roots, which come in the graph's own order, and so do children. A node's label is
-            its attribute `label`, or else the node itself.
-
-    Raises:
-        BadInput: edges without direction, a node with two parents, a cycle, a label that is no string, or no label.
-    """
-    if not graph.is_directed():
-        raise BadInput(
-            "mind-map: the graph's edges have no direction; give a networkx.DiGraph, edges from parent to child"
-        )
-    children: dict[object, list[object]] = {node: [] for node in graph.nodes}
-    roots = dict.fromkeys(children)
-    for parent, child in graph.edges():
-        children[parent].append(child)
-        if child not in roots:
-            raise BadInput(f"mind-map: node {child!r} of the graph has two parents; a tree allows one")
-        roots.pop(child, None)
-    labels: dict[object, object] = {node: data.get("label", node) for node, data in graph.nodes(data=True)}
-    root = Tree(label=VIRTUAL_ROOT, children=[])
-    stack = [(node, root["children"]) for node in reversed(roots)]
-    reached = 0
-    while stack:
-        node, siblings = stack.pop()
-        reached += 1
-        label = labels[node]
-        if not isinstance(label, str):
-            raise BadInput(
-                f"mind-map: graph node {node!r} has no text for a label but {label!r}; set its attribute 'label'"
-            )
-        siblings = _grow(siblings, label)
-        stack.extend((child, siblings) for child in reversed(children[node]))
-    if reached < len(children):
-        raise BadInput(f"mind-map: the graph has a cycle: {len(children) - reached} nodes hang from no root")
-    return _labelled(root)
 
 
 def walk(tree: Tree) -> Iterator[tuple[str, int]]:
@@ -302,7 +262,7 @@ def _text(value: object) -> str:
     raise BadInput(f"mind-map: {type(value).__name__} is no JSON value; found {value!r:.60}")
 
 
-def _grow(siblings: list[Tree], text: str) -> list[Tree]:
+def add_label(siblings: list[Tree], text: str) -> list[Tree]:
     """Append a node and return the list for its children; without label they go where the node would."""
     label = clean_label(text)
     if not label:
@@ -327,7 +287,8 @@ def _node(node: object, label_key: str, leaf_default: list[object] | None = None
     return label, cast("list[object]", children)
 
 
-def _labelled(root: Tree) -> Tree:
+def require_nodes(root: Tree) -> Tree:
+    """Return the tree; raise BadInput when no node of it has a label."""
     if not root["children"]:
         raise BadInput("mind-map: no node has a label; an empty map cannot be scored")
     return root

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 from pydantic import SecretStr
 
-from schemas.llm import LlmAccess, LlmSettings
+from schemas.llm_settings import LlmAccess, LlmSettings
 from tasks.demo.standin.server import StandIn, StandInSettings
 from tasks.llm.asker import open_door
 from tasks.llm.blocking import BlockingDoor

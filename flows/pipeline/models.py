@@ -8,7 +8,8 @@ import orjson
 from pydantic import SecretStr, ValidationError
 
 from schemas.errors import UsageError
-from schemas.llm import BudgetSettings, LlmAccess, LlmSettings, ModelName
+from schemas.llm import ModelName
+from schemas.llm_settings import BudgetSettings, LlmAccess, LlmSettings
 
 UNNAMED = "unnamed"
 """Placeholder when the environment names no model; a stage always names its own."""

@@ -9,7 +9,7 @@ from flows.pipeline.release_files import fingerprints_in
 from flows.pipeline.stages import find_stage
 from flows.pipeline.walk import Pipeline, Slots, StageLabel
 from schemas.errors import StoreError, UsageError
-from schemas.llm import BudgetSettings, Cap
+from schemas.llm_settings import BudgetSettings, Cap
 from schemas.manifest import EditionManifest, Ref
 from schemas.release import ReleaseDataset
 from schemas.settings import Settings

@@ -9,7 +9,8 @@ from flows.pipeline.plans.search import SearchSlots, judge_settings, needs_editi
 from flows.pipeline.services import web_access
 from flows.pipeline.walk import Pipeline, Slots, choose_edition
 from schemas.errors import UsageError
-from schemas.llm import BudgetSettings, Cap, Estimate
+from schemas.llm import Estimate
+from schemas.llm_settings import BudgetSettings, Cap
 from schemas.search import JudgeSettings, SearchSettings
 from schemas.settings import EncoderSettings
 from tasks.index.embeddings import embeddings

@@ -11,7 +11,7 @@ from flows.pipeline.runner import choose_runner
 from flows.pipeline.stages import StageControl
 from schemas.errors import ArenaError, UsageError
 from schemas.identifiers import DatasetName
-from schemas.llm import BudgetSettings, Cap
+from schemas.llm_settings import BudgetSettings, Cap
 from schemas.manifest import Ref
 from schemas.release import ReleaseDataset
 from schemas.settings import (

@@ -9,7 +9,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import Field
 
-from schemas.llm import Image, LlmAccess, ModelName
+from schemas.llm import Image, ModelName
+from schemas.llm_settings import LlmAccess
 from schemas.manifest import Counts
 from schemas.mindmap import dump_tree, tree_shape
 from schemas.settings import Settings

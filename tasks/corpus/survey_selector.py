@@ -7,7 +7,8 @@ from typing import Literal, NamedTuple, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
-from schemas.llm import CallOutcome, LlmAccess, ModelName
+from schemas.llm import CallOutcome, ModelName
+from schemas.llm_settings import LlmAccess
 from schemas.registry import Registry
 from tasks.llm.asker import Asker, open_door
 from tasks.llm.blocking import BlockingDoor

@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 import httpx
 
 from schemas.errors import BadInput, TransientError
-from schemas.llm import RetrySettings
+from schemas.llm_settings import RetrySettings
 from tasks.http.pace import Pace
 from tasks.http.retry import Busy, RetryRules, is_busy, persist, retry_after_s
 

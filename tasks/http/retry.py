@@ -11,7 +11,7 @@ from typing import NamedTuple, NoReturn
 from tenacity import RetryCallState, Retrying, before_sleep_log, retry_if_exception_type, stop_after_attempt
 
 from schemas.errors import TransientError
-from schemas.llm import RetrySettings
+from schemas.llm_settings import RetrySettings
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from schemas.errors import BadInput, ModelError, OverBudget, UsageError
-from schemas.llm import AnswerT, Image, LlmAccess, Message, ModelName, Parameters, PromptRef, Reply, Request
+from schemas.llm import AnswerT, Image, Message, ModelName, Parameters, PromptRef, Reply, Request
+from schemas.llm_settings import LlmAccess
 from schemas.tables.model_calls import MODEL_CALLS, ModelCallRow
 from tasks.llm.blocking import BlockingDoor
 from tasks.llm.prompt import Prompt, load_prompt

@@ -7,7 +7,8 @@ from typing import Any, Self, TypeVar
 
 from pydantic import SecretStr
 
-from schemas.llm import AnswerT, LlmSettings, Reply, Request
+from schemas.llm import AnswerT, Reply, Request
+from schemas.llm_settings import LlmSettings
 from tasks.llm.door import Door
 
 ResultT = TypeVar("ResultT")

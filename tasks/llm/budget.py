@@ -5,7 +5,8 @@ import logging
 from collections import Counter
 from typing import NamedTuple
 
-from schemas.llm import BudgetSettings, Cap, Usage
+from schemas.llm import Usage
+from schemas.llm_settings import BudgetSettings, Cap
 from tasks.llm.database import Database
 
 logger = logging.getLogger(__name__)

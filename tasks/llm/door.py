@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import SecretStr
 
 from schemas.errors import ArenaError
-from schemas.llm import NO_USAGE, AnswerT, Estimate, LlmSettings, Reply, Request, Tokens, Usage
+from schemas.llm import NO_USAGE, AnswerT, Estimate, Reply, Request, Tokens, Usage
+from schemas.llm_settings import LlmSettings
 from tasks.http.retry import RetryRules, wait_s
 from tasks.llm.budget import Budget
 from tasks.llm.cache import Cache

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic
 
-from schemas.llm import AnswerT, Image, LlmAccess, ModelName, Parameters, Reply, Request
+from schemas.llm import AnswerT, Image, ModelName, Parameters, Reply, Request
+from schemas.llm_settings import LlmAccess
 from tasks.llm.asker import DETERMINISTIC, Asker
 from tasks.llm.blocking import BlockingDoor
 from tasks.llm.prompt import load_prompt

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-from schemas.llm import RateSettings
+from schemas.llm_settings import RateSettings
 
 BURST_S = 1.0
 """Capacity of a bucket in seconds of its rate, so that a pause does not allow a burst."""

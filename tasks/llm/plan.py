@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from schemas.llm import Image, LlmSettings, Request, Tokens, Usage
+from schemas.llm import Image, Request, Tokens, Usage
+from schemas.llm_settings import LlmSettings
 from tasks.llm.exchange import Call
 from tasks.llm.key import RequestKey, request_key
 from tasks.llm.prices import price_of

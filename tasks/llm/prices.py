@@ -6,7 +6,8 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from schemas.errors import BadInput
-from schemas.llm import LlmSettings, Price
+from schemas.llm import Price
+from schemas.llm_settings import LlmSettings
 
 FILE = Path(__file__).with_name("prices.json")
 

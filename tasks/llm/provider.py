@@ -11,7 +11,7 @@ import orjson
 from pydantic import SecretStr
 
 from schemas.errors import BadInput, MissingDependency, TransientError
-from schemas.llm import LlmSettings
+from schemas.llm_settings import LlmSettings
 from tasks.http.retry import is_busy, retry_after_s
 from tasks.llm.exchange import SendResult
 

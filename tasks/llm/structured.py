@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from schemas.llm import AnswerT, Message, Request, StructuredOutput
+from schemas.llm import AnswerT, Message, Request
+from schemas.llm_settings import StructuredOutput
 from tasks.llm.prompt import Trusted, load_prompt
 
 MAX_SHOWN = 20_000

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple, cast
 
 import orjson
 
-from schemas.llm import Image, LlmSettings, Message, Request, Tokens, Tool, ToolCall
+from schemas.llm import Image, Message, Request, Tokens, Tool, ToolCall
+from schemas.llm_settings import LlmSettings
 
 MAX_TOKENS_REPORTED = 2**40
 """Larger token counts are ignored as wrong."""

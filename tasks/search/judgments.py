@@ -6,7 +6,8 @@ from contextlib import nullcontext
 from typing import NamedTuple
 
 from schemas.errors import OverBudget
-from schemas.llm import Estimate, LlmAccess
+from schemas.llm import Estimate
+from schemas.llm_settings import LlmAccess
 from schemas.search import JudgeSettings
 from schemas.tables.judgments import JUDGMENTS, SEARCH_POOL, JudgmentRow, SearchPoolRow
 from tasks.llm.asker import Asker, open_door, require_asker

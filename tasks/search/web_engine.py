@@ -12,7 +12,7 @@ from pydantic import Field
 
 from schemas.errors import BadInput
 from schemas.json import JsonObject
-from schemas.llm import RetrySettings
+from schemas.llm_settings import RetrySettings
 from schemas.settings import Settings
 from schemas.tables.search_results import WebReplyRow
 from tasks.http.client import HttpClient, HttpRequest, HttpSettings, bare_url, excerpt, full_url

@@ -6,22 +6,21 @@ import logging
 import multiprocessing
 import os
 import shutil
-import subprocess
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NamedTuple
 
 from schemas.errors import ArenaError, StageFailed, StoreError
 from schemas.identifiers import Key
-from schemas.llm import LlmAccess
-from schemas.manifest import STORE_FORMAT, FileEntry, Fingerprint, Manifest, Ref, ReleaseEntry, content_digest
+from schemas.llm_settings import LlmAccess
+from schemas.manifest import STORE_FORMAT, Fingerprint, Manifest, Ref, ReleaseEntry, content_digest
 from schemas.release import ReleaseDataset
 from schemas.settings import Resources, Settings
-from tasks.store.dataset import Dataset, describe_file
+from tasks.store.dataset import Dataset
+from tasks.store.provenance import git_commit, list_files, package_versions
 from tasks.store.shard import MARKERS, SCRATCH, fsync_path
 from tasks.store.shard_runner import LOCAL, ShardRunner
 from tasks.store.stage import AnyStage
@@ -31,7 +30,6 @@ from tasks.store.workspace import Progress, Workspace
 log = logging.getLogger(__name__)
 
 Input = Ref | ReleaseDataset
-RECORDED_PACKAGES = ("pyarrow", "duckdb", "tantivy", "faiss-cpu", "sentence-transformers", "torch", "numpy")
 
 
 class Request(NamedTuple):
@@ -253,7 +251,7 @@ class Store:
 
 
 def _describe(request: Request, made: Workspace[Settings], started: datetime, seconds: float, resumed: int) -> Manifest:
-    files = _list_files(made.folder, made.described())
+    files = list_files(made.folder, made.described())
     return Manifest(
         stage=request.stage.name,
         version=request.stage.version,
@@ -268,25 +266,9 @@ def _describe(request: Request, made: Workspace[Settings], started: datetime, se
         shards_resumed=resumed,
         shards_taken=made.taken(),
         shards=made.offered(),
-        packages=_package_versions(),
-        git_commit=_git_commit(),
+        packages=package_versions(),
+        git_commit=git_commit(),
     )
-
-
-def _stage_failed(stage: AnyStage, error: Exception) -> StageFailed:
-    return StageFailed(
-        f"stage {stage.name}: {type(error).__name__}: {error}; mend that and run it again: finished shards are kept"
-    )
-
-
-def _list_files(staging: Path, described: Mapping[str, FileEntry]) -> tuple[FileEntry, ...]:
-    here = {
-        str(path.relative_to(staging))
-        for path in staging.rglob("*")
-        if path.is_file() and path.relative_to(staging).parts[0] not in (MARKERS, SCRATCH, "manifest.json")
-    }
-    names = sorted(here | described.keys())  # a shared folder may list late what another machine has written
-    return tuple(described.get(name) or describe_file(staging, name) for name in names)
 
 
 def _input_entry(item: Input) -> Ref | ReleaseEntry:
@@ -295,27 +277,7 @@ def _input_entry(item: Input) -> Ref | ReleaseEntry:
     return ReleaseEntry(release=item.release, dataset=item.dataset, files=len(item.files), digest=item.digest)
 
 
-def _package_versions() -> dict[str, str]:
-    found: dict[str, str] = {}
-    for name in RECORDED_PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
-def _git_commit() -> str | None:
-    folder = Path(__file__).parent
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(folder), "rev-parse", "HEAD"],
-            capture_output=True,
-            text=True,
-            timeout=5,
-            check=False,
-            env={"PATH": os.defpath},
-        )
-    except OSError:
-        return None
-    return done.stdout.strip() or None
+def _stage_failed(stage: AnyStage, error: Exception) -> StageFailed:
+    return StageFailed(
+        f"stage {stage.name}: {type(error).__name__}: {error}; mend that and run it again: finished shards are kept"
+    )

@@ -16,7 +16,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from schemas.errors import StageFailed, StoreError
 from schemas.identifiers import Digest
-from schemas.llm import LlmAccess
+from schemas.llm_settings import LlmAccess
 from schemas.manifest import Counts, FileEntry, ShardEntry
 from schemas.release import ReleaseDataset
 from schemas.settings import Resources, Settings

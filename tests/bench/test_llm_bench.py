@@ -13,7 +13,8 @@ import openai
 import pytest
 from pydantic import SecretStr
 
-from schemas.llm import BudgetSettings, Cap, LlmSettings, Message, Parameters, Price, Request
+from schemas.llm import Message, Parameters, Price, Request
+from schemas.llm_settings import BudgetSettings, Cap, LlmSettings
 from tasks.llm.door import Door
 from tests.conftest import REPOSITORY
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from schemas.identifiers import StageName
-from schemas.llm import LlmAccess
+from schemas.llm_settings import LlmAccess
 from schemas.manifest import Ref
 from schemas.settings import Resources, Settings
 from schemas.table import AnyTable

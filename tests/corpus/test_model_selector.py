@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 from schemas.errors import OverBudget, UsageError
-from schemas.llm import LlmAccess, ModelName
+from schemas.llm import ModelName
+from schemas.llm_settings import LlmAccess
 from schemas.tables.papers import PAPERS
 from tasks.corpus.survey_selector import Candidate, SurveyAnswer
 from tasks.corpus.survey_selectors.model import ModelSelector

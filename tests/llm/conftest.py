@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
-from schemas.llm import Cap, LlmSettings, Message, Parameters, Price, Request
+from schemas.llm import Message, Parameters, Price, Request
+from schemas.llm_settings import Cap, LlmSettings
 from tests.llm.scripted_server import ScriptedServer
 
 KEY = "sk-very-secret-0123456789"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from schemas.errors import BadInput, TransientError
-from schemas.llm import BudgetSettings
+from schemas.llm_settings import BudgetSettings
 from tasks.llm.batch import BatchClient, BatchReport
 from tasks.llm.budget import Budget
 from tasks.llm.cache import Cache

@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from schemas.errors import BadInput, StoreError
-from schemas.llm import BudgetSettings, Message, Parameters, PromptRef, Request
+from schemas.llm import Message, Parameters, PromptRef, Request
+from schemas.llm_settings import BudgetSettings
 from schemas.tables.llm_calls import LLM_CALLS
 from tasks.llm.blocking import BlockingDoor
 from tasks.llm.budget import Budget

@@ -8,7 +8,8 @@ import tracemalloc
 import pytest
 
 from schemas.errors import BadInput, TransientError
-from schemas.llm import LlmSettings, Message, Reply, Request
+from schemas.llm import Message, Reply, Request
+from schemas.llm_settings import LlmSettings
 from tasks.llm.door import Door
 from tasks.llm.images import read_image
 from tests.llm.conftest import GOOD, SECRET, question, scored

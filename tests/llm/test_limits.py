@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.llm import BudgetSettings, Cap, Price, RateSettings, Tokens, Usage
+from schemas.llm import Price, Tokens, Usage
+from schemas.llm_settings import BudgetSettings, Cap, RateSettings
 from tasks.llm.budget import Budget
 from tasks.llm.database import Database
 from tasks.llm.door import Door

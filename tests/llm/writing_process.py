@@ -9,7 +9,8 @@ import json
 import sys
 from pathlib import Path
 
-from schemas.llm import BudgetSettings, Cap, Message, Price, Request, Tokens, Usage
+from schemas.llm import Message, Price, Request, Tokens, Usage
+from schemas.llm_settings import BudgetSettings, Cap
 from tasks.llm.budget import Budget
 from tasks.llm.cache import Cache
 from tasks.llm.database import Database

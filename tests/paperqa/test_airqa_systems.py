@@ -10,7 +10,8 @@ import pytest
 from pydantic import SecretStr
 
 from schemas.errors import BadInput, ModelError
-from schemas.llm import LlmAccess, LlmSettings, ModelName
+from schemas.llm import ModelName
+from schemas.llm_settings import LlmAccess, LlmSettings
 from schemas.paperqa import Question
 from tasks.llm.asker import Asker, open_door
 from tasks.paperqa.actions import actions

@@ -13,7 +13,6 @@ from schemas.mindmap import (
     VIRTUAL_ROOT,
     Tree,
     clean_label,
-    from_networkx,
     load_mindmap,
     load_tree,
     parse_mindmap,
@@ -21,6 +20,7 @@ from schemas.mindmap import (
     tree_shape,
     walk,
 )
+from schemas.mindmap_graphs import from_networkx
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),

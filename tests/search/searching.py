@@ -9,7 +9,8 @@ from typing import Any
 import polars as pl
 from pydantic import SecretStr
 
-from schemas.llm import LlmAccess, LlmSettings, ModelName, Price
+from schemas.llm import ModelName, Price
+from schemas.llm_settings import LlmAccess, LlmSettings
 from schemas.manifest import Ref
 from schemas.search import EngineSettings, JudgeSettings
 from tasks.search.judgments import judge

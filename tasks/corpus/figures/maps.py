@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict
 
 from schemas.errors import BadInput
 from schemas.llm import Image, Parameters, Reply
-from schemas.mindmap import Tree, from_networkx, tree_shape
+from schemas.mindmap import Tree, tree_shape
+from schemas.mindmap_graphs import from_networkx
 from tasks.corpus.mindmaps import map_problem
 from tasks.llm.asker import Asker
 from tasks.llm.filled_prompt import FilledPrompt

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 from pydantic import Field, field_validator
 
 from schemas.errors import BadInput
-from schemas.llm import RetrySettings
+from schemas.llm_settings import RetrySettings
 from schemas.settings import Settings
 from tasks.corpus.figures.source import MAX_LIST, Listed, Picture, Unusable, read_list
 from tasks.http.client import BadAddress, HttpClient, HttpRequest, HttpSettings, TooLong, bare_url

@@ -6,7 +6,8 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from schemas.llm import LlmAccess, LlmSettings, ModelName
+from schemas.llm import ModelName
+from schemas.llm_settings import LlmAccess, LlmSettings
 from tasks.demo.standin.recognition import read_question
 from tasks.demo.standin.rule import Asked
 from tasks.demo.standin.server import NAME

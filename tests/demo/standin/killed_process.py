@@ -5,7 +5,8 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from schemas.llm import LlmAccess, LlmSettings, ModelName
+from schemas.llm import ModelName
+from schemas.llm_settings import LlmAccess, LlmSettings
 from tasks.demo.standin.server import NAME
 from tasks.llm.asker import Asker, in_threads, open_door
 

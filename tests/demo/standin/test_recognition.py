@@ -10,7 +10,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from schemas.errors import BadInput
-from schemas.llm import Image, LlmSettings, Message, Request
+from schemas.llm import Image, Message, Request
+from schemas.llm_settings import LlmSettings
 from tasks.demo.standin.recognition import ABOUT_ANSWERS, first_lines, foreign_texts, read_question
 from tasks.demo.standin.rule import all_rules
 from tasks.llm.prompt import FOLDER, delimit, load_prompt

@@ -14,7 +14,8 @@ import pytest
 from pydantic import SecretStr
 
 from schemas.errors import ArenaError
-from schemas.llm import LlmSettings, Parameters, Request
+from schemas.llm import Parameters, Request
+from schemas.llm_settings import LlmSettings
 from tasks.demo.standin import rule
 from tasks.demo.standin.rule import Asked, ToolCall
 from tasks.demo.standin.server import StandIn, StandInSettings

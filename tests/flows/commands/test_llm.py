@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from schemas.llm import LlmAccess
+from schemas.llm_settings import LlmAccess
 from tests.flows.conftest import ONE, Arena
 
 ZERO_SHOT = ("run", "discovery", "--baselines", "zero_shot", "--retrievers", "bm25", *ONE)

@@ -1,0 +1,96 @@
+"""Settings of the one way to language models: endpoint, limits, caps on spending."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple
+from urllib.parse import urlsplit
+
+from pydantic import ConfigDict, Field, SecretStr, field_validator
+
+from schemas.llm import ModelName, Price
+from schemas.settings import Settings
+
+StructuredOutput = Literal["json_schema", "json_object", "prompt"]
+"""How an endpoint is told the form of the answer: by a JSON schema, by JSON mode and words, or by words alone."""
+
+
+class Cap(Settings):
+    """A limit on what may be spent; None: no limit."""
+
+    usd: float | None = Field(default=None, ge=0, description="USD.")
+    tokens: int | None = Field(default=None, ge=0, description="Tokens read and written together.")
+
+
+class BudgetSettings(Settings):
+    """Caps of a run and of its stages; what was spent is remembered by the run's name, across processes."""
+
+    run: str = Field(default="default", min_length=1, description="Name under which spending is added up.")
+    cap: Cap = Cap()
+    stages: Mapping[str, Cap] = Field(default={}, description="Further caps by stage name.")
+
+
+class RateSettings(Settings):
+    """Limits that one process keeps; None: no limit."""
+
+    requests_per_minute: float | None = Field(default=None, gt=0)
+    tokens_per_minute: float | None = Field(default=None, gt=0)
+
+
+class RetrySettings(Settings):
+    """How often and how patiently a call is tried again."""
+
+    tries: int = Field(default=6, ge=1, le=20, description="Calls in all, the first included.")
+    base_s: float = Field(default=1.0, gt=0, description="Longest first wait, in seconds; doubles with each try.")
+    cap_s: float = Field(default=60.0, gt=0, description="Longest wait, in seconds, also when the endpoint asks more.")
+    timeout_s: float = Field(default=300.0, gt=0, description="Longest time for one try, first byte to last.")
+    connect_timeout_s: float = Field(default=10.0, gt=0, description="Longest time to open a connection.")
+
+
+class LlmSettings(Settings):
+    """Which endpoint and model, and under which limits."""
+
+    model_config = ConfigDict(hide_input_in_errors=True)
+
+    base_url: str = Field(default="https://api.openai.com/v1", description="Endpoint, up to and with its /v1.")
+    model: Annotated[str, Field(min_length=1, description="Model by the endpoint's name.")]
+    provider: str = Field(default="", description="Name of the endpoint in request keys; empty: the URL's host.")
+    structured: StructuredOutput = "json_schema"
+    token_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"  # noqa: S105
+    cache: Path | None = Field(default=None, description="SQLite file of replies and spending; empty: memory only.")
+    replay: Path | None = Field(default=None, description="Sealed replay file: answer from it alone, ask nobody.")
+    batch: bool = Field(
+        default=False, description="Stages of the corpus ask through the batch service: cheaper, within a day."
+    )
+    concurrency: int = Field(default=32, ge=1, le=512, description="Calls under way at once.")
+    rate: RateSettings = RateSettings()
+    retry: RetrySettings = RetrySettings()
+    max_reply_bytes: int = Field(default=8 * 2**20, ge=1024, description="A longer reply is a failed call.")
+    prices: Mapping[str, Price] = Field(default={}, description="Prices by model, before the price table.")
+    budget: BudgetSettings = BudgetSettings()
+
+    @field_validator("base_url")
+    @classmethod
+    def _plain_url(cls, url: str) -> str:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("base_url must be like https://host/v1")
+        if parts.username or parts.password or parts.query or parts.fragment:
+            raise ValueError("base_url must hold no user, password, query or fragment: keys are handed over apart")
+        return url.rstrip("/")
+
+    @property
+    def provider_name(self) -> str:
+        """What stands for the endpoint in request keys. Ports are left out: a local server changes them freely."""
+        return self.provider or urlsplit(self.base_url).hostname or ""
+
+    @property
+    def model_name(self) -> ModelName:
+        """The endpoint's name and the model, as results record them."""
+        return ModelName(provider=self.provider_name, model=self.model)
+
+
+class LlmAccess(NamedTuple):
+    """What a stage needs to ask a model; never part of a key, never stored."""
+
+    settings: LlmSettings
+    api_key: SecretStr | None = None
