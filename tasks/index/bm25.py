@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -101,9 +101,8 @@ def _index_group(shard: Shard, group: _Group) -> None:
     texts = (text for bucket in group.buckets for text in field_texts(group.field, bucket))
     descriptions: list[dict[str, Any]] = []
     for place, chunk in enumerate(_chunks(texts)):
-        # After a failure tantivy's threads may still write there; scratch is deleted with the build.
-        with TemporaryDirectory(dir=group.scratch, ignore_cleanup_errors=True) as folder:
-            descriptions.append(_write_segments(shard, chunk, f"{group.number:08x}{place:08x}", Path(folder)))
+        folder = Path(mkdtemp(dir=group.scratch))  # stays until the build deletes its scratch
+        descriptions.append(_write_segments(shard, chunk, f"{group.number:08x}{place:08x}", folder))
     merged = _merge_descriptions(descriptions)
     shard.counts.kept = sum(segment["max_doc"] for segment in merged["segments"])
     if missing := shard.counts.read - shard.counts.kept:
@@ -174,15 +173,12 @@ class Bm25Index:
     """
 
     def __init__(self, dataset: Dataset) -> None:
-        with TemporaryDirectory() as folder:
-            for path in dataset.path(FOLDER).iterdir():
-                (Path(folder) / path.name).symlink_to(path.absolute())
-            try:
-                index = tantivy.Index.open(folder)
-                index.config_reader("manual")
-                self._searcher = index.searcher()
-            except (ValueError, OSError) as error:
-                raise BadInput(f"{dataset.path(FOLDER)}: {error}; rebuild stage bm25 with force") from error
+        try:
+            index = tantivy.Index.open(str(dataset.linked(FOLDER)))
+            index.config_reader("manual")
+            self._searcher = index.searcher()
+        except (ValueError, OSError) as error:
+            raise BadInput(f"{dataset.path(FOLDER)}: {error}; rebuild stage bm25 with force") from error
         self._schema = index.schema
 
     @cached_property

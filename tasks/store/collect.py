@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
+from tasks.store.dataset import OPENED
 from tasks.store.editions import Editions
 from tasks.store.store import Store
 
@@ -51,6 +52,10 @@ def _unreached(root: Path, reached: set[Path]) -> Iterator[Garbage]:
             yield Garbage(folder, _size(folder), "no edition reaches it")
     for folder in sorted((root / ".staging").glob("*/*")):
         yield Garbage(folder, _size(folder), "unfinished build")
+    keys = {path.parent.name for path in root.glob("[a-z]*/*/manifest.json")}
+    for folder in sorted((root / OPENED).glob("*")):
+        if folder.name.partition("-")[0] not in keys:
+            yield Garbage(folder, 0, "links to a dataset that is gone")
     for folder in sorted((root / ".trash").glob("*")):
         yield Garbage(folder, _size(folder), "was replaced by a rebuild")
 

@@ -1,8 +1,11 @@
 """A published dataset, read-only."""
 
 import hashlib
+import os
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import NamedTuple
 
 import duckdb
@@ -15,6 +18,10 @@ from tasks.store.parquet import count_rows
 
 MAIN = "part"
 """File prefix of a dataset's main table; a side table's prefix is its name."""
+
+
+OPENED = ".opened"
+"""Folder of a store with links to datasets' files: see `Dataset.linked`."""
 
 
 class Problem(NamedTuple):
@@ -67,6 +74,28 @@ class Dataset:
     def path(self, name: str) -> Path:
         """Full path of one file of the dataset."""
         return self.folder / name
+
+    def linked(self, name: str) -> Path:
+        """Returns a folder of links to the files of one of the dataset's folders, for libraries that write beside them.
+
+        Such a library (tantivy, with its lock file) may write at any time after an index was opened, even after it was
+        dropped, so a temporary folder could not be deleted safely. The links are made once, in `ROOT/.opened`, shared
+        by all processes, and collected after their dataset. If the root is read-only, they are made in a temporary
+        folder that is left to the operating system.
+        """
+        folder = self.folder.parents[1] / OPENED / f"{self.folder.name}-{self.manifest.digest[:16]}-{name}"
+        if folder.is_dir():
+            return folder
+        try:
+            folder.parent.mkdir(exist_ok=True)
+            draft = Path(mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
+        except OSError:
+            draft = folder = Path(mkdtemp(prefix="arena-"))
+        for path in self.path(name).iterdir():
+            (draft / path.name).symlink_to(os.path.relpath(path, draft))
+        with suppress(OSError):  # another process was faster: its folder has the same links
+            draft.replace(folder)
+        return folder
 
     def files(self, prefix: str = MAIN) -> list[Path]:
         """Parquet files of one table, sorted by name: `part` for the main table, else a side table's name."""

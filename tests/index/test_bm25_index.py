@@ -3,6 +3,8 @@
 import math
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ from tasks.index import bm25 as module
 from tasks.index.analysis import analyze
 from tasks.index.bm25 import Bm25Index, Bm25Settings, bm25
 from tasks.index.fields import Bucket, FieldText, field_texts
+from tasks.store.dataset import Dataset
 from tests.corpus.conftest import Corpus
 from tests.index.conftest import give_documents, random_title
 
@@ -139,3 +142,22 @@ def test_the_error_of_a_damaged_index_says_what_to_do(corpus: Corpus) -> None:
     next(dataset.path("index").glob("*.term")).unlink()
     with pytest.raises(BadInput, match="rebuild stage bm25"):
         Bm25Index(dataset)
+
+
+def open_and_drop(folder: Path, times: int) -> None:
+    for _ in range(times):
+        Bm25Index(Dataset(folder))
+
+
+def test_processes_open_and_drop_an_index_at_once(corpus: Corpus) -> None:
+    dataset = corpus.build(bm25, SETTINGS, documents=give_documents(corpus, rows(titles(50))))
+    with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as pool:
+        list(pool.map(open_and_drop, [dataset.folder] * 4, [1_250] * 4))
+    assert len(list((corpus.store.root / ".opened").iterdir())) == 1
+
+
+def test_a_moved_store_still_opens_its_indexes(corpus: Corpus) -> None:
+    dataset = corpus.build(bm25, SETTINGS, documents=give_documents(corpus, rows(titles(50))))
+    assert Bm25Index(dataset).size == 50
+    moved = corpus.store.root.rename(corpus.store.root.with_name("moved"))
+    assert Bm25Index(Dataset(moved / "bm25" / dataset.folder.name)).size == 50

@@ -85,6 +85,17 @@ def test_wrong_names_are_refused(store: Store) -> None:
         editions.record("week", "r2", {})
 
 
+def test_links_to_a_dataset_are_collected_after_it(store: Store) -> None:
+    dataset = store.open(store.build(request_for()).ref)
+    (dataset.folder / "index").mkdir()
+    links = dataset.linked("index")
+    assert dataset.linked("index") == links
+    assert links not in [garbage.path for garbage in collect(store, older_than=timedelta(0))]
+    collect(store, dry_run=False, older_than=timedelta(0))  # nothing reaches the dataset
+    collect(store, dry_run=False, older_than=timedelta(0))
+    assert not links.exists()
+
+
 def test_collection_spares_what_an_edition_reaches(store: Store, tmp_path: Path) -> None:
     editions = Editions(store)
     source, stray = store.build(request_for()).ref, store.build(request_for(shards=4)).ref
