@@ -1,41 +1,41 @@
-"""Every error that this project raises on purpose: few named types, each with a message that says what to do."""
+"""The errors that this project raises on purpose; each message says what to do."""
 
 
 class ArenaError(Exception):
-    """Base of all expected failures; the CLI prints its message as one line and exits with 1."""
+    """Base of all expected failures: the command line prints the message as one line and exits with 1."""
 
 
 class BadInput(ArenaError, ValueError):
-    """Something handed to us is not usable as it is: a file, a record, a label, an argument."""
+    """An input cannot be used: a file, a record, a label or an argument is wrong."""
 
 
 class UsageError(ArenaError):
-    """A command or a form was filled with values that do not fit together (exit code 2)."""
+    """The options of a command or the values of a form do not fit together (exit code 2)."""
 
 
 class MissingDependency(ArenaError, ImportError):
-    """An optional package is needed for what was asked; the message holds the install line."""
+    """An optional package is not installed; the message shows how to install it."""
 
 
 class ReleaseError(ArenaError):
-    """A release or one of its files cannot be read: absent, empty, truncated, not of the expected form."""
+    """A release or one of its files is missing, empty, truncated or of another form than expected."""
 
 
 class StoreError(ArenaError):
-    """The store cannot do what was asked: unwritable, full, newer format, damaged, pinned by an edition."""
+    """The store cannot be used: it is read-only, full, damaged or of a newer format."""
 
 
 class StageFailed(ArenaError):
-    """A stage ended without a dataset; the message names the stage, the cause and the remedy."""
+    """A stage failed; the message names the stage, the cause and the remedy."""
 
 
 class ModelError(ArenaError):
-    """No call to the model can succeed: no or a refused key, an unknown model, a call that the replay file lacks."""
+    """No model call can succeed: the key is missing or refused, the model is unknown, or the replay file lacks it."""
 
 
 class OverBudget(ArenaError):
-    """What may be spent on models leaves too little for the next call: an outcome of one subject, never of a run."""
+    """The budget is too small for the next model call. It ends one topic or question, never a whole run."""
 
 
 class TransientError(ArenaError):
-    """A failure that may pass by itself (a network, a rate limit): the only kind that is retried."""
+    """A temporary failure, such as a network error or a rate limit. Only these are retried."""

@@ -15,14 +15,14 @@ StructuredOutput = Literal["json_schema", "json_object", "prompt"]
 
 
 class Cap(Settings):
-    """A limit on what may be spent; None: no limit."""
+    """A spending limit; None: no limit."""
 
     usd: float | None = Field(default=None, ge=0, description="USD.")
     tokens: int | None = Field(default=None, ge=0, description="Tokens read and written together.")
 
 
 class BudgetSettings(Settings):
-    """Caps of a run and of its stages; what was spent is remembered by the run's name, across processes."""
+    """Spending limits of a run and of its stages. Spending is added up by the run's name, across processes."""
 
     run: str = Field(default="default", min_length=1, description="Name under which spending is added up.")
     cap: Cap = Cap()
@@ -30,24 +30,28 @@ class BudgetSettings(Settings):
 
 
 class RateSettings(Settings):
-    """Limits that one process keeps; None: no limit."""
+    """Rate limits of one process; None: no limit."""
 
     requests_per_minute: float | None = Field(default=None, gt=0)
     tokens_per_minute: float | None = Field(default=None, gt=0)
 
 
 class RetrySettings(Settings):
-    """How often and how patiently a call is tried again."""
+    """How often a call is retried, and how long each try may take."""
 
-    tries: int = Field(default=6, ge=1, le=20, description="Calls in all, the first included.")
-    base_s: float = Field(default=1.0, gt=0, description="Longest first wait, in seconds; doubles with each try.")
-    cap_s: float = Field(default=60.0, gt=0, description="Longest wait, in seconds, also when the endpoint asks more.")
-    timeout_s: float = Field(default=300.0, gt=0, description="Longest time for one try, first byte to last.")
-    connect_timeout_s: float = Field(default=10.0, gt=0, description="Longest time to open a connection.")
+    tries: int = Field(default=6, ge=1, le=20, description="Number of tries in total, including the first.")
+    base_s: float = Field(
+        default=1.0, gt=0, description="Longest wait before the first retry, in seconds; it doubles with each retry."
+    )
+    cap_s: float = Field(
+        default=60.0, gt=0, description="Longest wait, in seconds, even when the endpoint asks for more."
+    )
+    timeout_s: float = Field(default=300.0, gt=0, description="Longest time that one try may take, in seconds.")
+    connect_timeout_s: float = Field(default=10.0, gt=0, description="Longest time to open a connection, in seconds.")
 
 
 class LlmSettings(Settings):
-    """Which endpoint and model, and under which limits."""
+    """Which endpoint and model to use, and under which limits."""
 
     model_config = ConfigDict(hide_input_in_errors=True)
 
@@ -61,7 +65,7 @@ class LlmSettings(Settings):
     batch: bool = Field(
         default=False, description="Stages of the corpus ask through the batch service: cheaper, within a day."
     )
-    concurrency: int = Field(default=32, ge=1, le=512, description="Calls under way at once.")
+    concurrency: int = Field(default=32, ge=1, le=512, description="Number of concurrent calls.")
     rate: RateSettings = RateSettings()
     retry: RetrySettings = RetrySettings()
     max_reply_bytes: int = Field(default=8 * 2**20, ge=1024, description="A longer reply is a failed call.")

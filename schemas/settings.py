@@ -1,4 +1,4 @@
-"""What a maintainer can choose: frozen settings, validated before anything runs, shown as forms and as `--help`."""
+"""The settings of the pipeline: frozen, validated before anything runs, shown in forms and in `--help`."""
 
 from typing import Annotated, Literal
 
@@ -13,130 +13,151 @@ BaselineName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 
 
 class Settings(BaseModel):
-    """Base of all settings: frozen, nothing unknown."""
+    """Base of all settings: frozen, and unknown fields are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Resources(Settings):
-    """What a machine gives; no choice here may change a result."""
+    """How much of the machine to use; none of these settings changes a result."""
 
-    workers: int = Field(default=0, ge=0, le=256, description="Processes for sharded stages; 0: one per core.")
-    memory_gib: float = Field(default=4.0, gt=0, description="Memory that DuckDB may take before it spills, in GiB.")
+    workers: int = Field(default=0, ge=0, le=256, description="Number of worker processes; 0: one per core.")
+    memory_gib: float = Field(
+        default=4.0, gt=0, description="Memory that DuckDB may use before it writes to disk, in GiB."
+    )
     device: Literal["auto", "cpu", "cuda"] = Field(default="auto", description="Where encoders and FAISS run.")
-    batch_size: int = Field(default=64, ge=1, le=4096, description="Texts per encoder batch.")
+    batch_size: int = Field(default=64, ge=1, le=4096, description="Number of texts that the encoder embeds at once.")
     runner: Literal["processes", "ray"] = Field(
         default="processes",
-        description="Where sharded stages run: in processes of this machine, or on the Ray cluster of RAY_ADDRESS "
-        "(without one, on a Ray of this machine).",
+        description="Where shards run: in processes on this machine, or on the Ray cluster at RAY_ADDRESS "
+        "(when it is not set, on a local Ray).",
     )
 
 
 class CorpusSettings(Settings):
-    """From release files to documents, topics and qrels."""
+    """How documents, topics and relevance judgments are built from a release."""
 
     corpus: CorpusRule = Field(
         default="full_text",
-        description="Which papers are documents: those with full text (the paper's rule), or with title and abstract.",
+        description="Papers that become documents: those with full text (as in the paper), or with title and abstract.",
     )
     buckets: int = Field(
-        default=16, ge=1, le=4096, description="Files per dataset; a paper's file is corpus_id modulo this."
+        default=16,
+        ge=1,
+        le=4096,
+        description="Number of files per dataset; a paper is stored in file corpus_id modulo this number.",
     )
     survey_word: Literal["substring", "whole_word"] = Field(
-        default="substring", description="How a title must contain 'survey' to be a candidate."
+        default="substring", description="How the word 'survey' must appear in the title of a candidate."
     )
     survey_selector: BaselineName = Field(default="rules", description="Who decides whether a candidate is a survey.")
     mindmaps: Literal["none", "figures"] = Field(
-        default="none", description="Where mind-maps are read from: nowhere, or the figures of surveys, by a model."
+        default="none",
+        description="Where mind-maps come from: none are built, or a model reads them from the surveys' figures.",
     )
     figure_list_url: str | None = Field(
-        default=None, description="URL of a survey's list of figures, with {corpus_id}; empty: the release's figures."
+        default=None,
+        description="URL of the list of a survey's figures, with {corpus_id}; empty: use the release's figures.",
     )
     figure_picture_url: str | None = Field(
-        default=None, description="URL of a picture, with {corpus_id} and {picture}; goes with that of the lists."
+        default=None,
+        description="URL of a picture, with {corpus_id} and {picture}; needed together with the URL of the lists.",
     )
     model: str | None = Field(
-        default=None, description="Language model of the stages that ask one; empty: the machine's ARENA_LLM_MODEL."
+        default=None, description="Language model that stages use; empty: ARENA_LLM_MODEL of the machine."
     )
     year_only_survey: YearOnlySurvey = Field(
-        default="dec31", description="Horizon of a survey of which only the year is known."
+        default="dec31", description="Cut-off date of a survey when only its year is known."
     )
     limit_documents: int | None = Field(
         default=None,
         ge=1,
-        description="Development only: keep every document that a survey cites, and others up to this many.",
+        description="For development: keep all documents that a survey cites, and add others up to this number.",
     )
 
 
 class EncoderSettings(Settings):
-    """A sentence encoder and how it is used."""
+    """A sentence encoder and how texts are passed to it."""
 
     model: str = Field(
         default="BAAI/bge-base-en-v1.5",
-        description="Hub name or folder of a sentence-transformers model; 'all-MiniLM-L6-v2' is found offline too.",
+        description="Hub name or folder of a sentence-transformers model; 'all-MiniLM-L6-v2' also works offline.",
     )
     max_tokens: int = Field(
-        default=512, ge=8, le=8192, description="Texts are cut at this many tokens (or the model's own limit)."
+        default=512,
+        ge=8,
+        le=8192,
+        description="Longer texts are cut after this number of tokens (or at the model's own limit).",
     )
-    query_instruction: str = Field(default="", description="Prefix of queries, not of documents.")
+    query_instruction: str = Field(default="", description="Text put before every query, but not before documents.")
 
 
 class IndexSettings(Settings):
-    """Which indexes are built over the documents."""
+    """Which indexes to build over the documents."""
 
-    bm25_fields: tuple[DocumentField, ...] = Field(default=("abstract",), description="A BM25 index per field.")
-    dense_fields: tuple[DocumentField, ...] = Field(default=("abstract",), description="An embedding per field.")
-    encoder: EncoderSettings = Field(default_factory=EncoderSettings, description="What makes the embeddings.")
+    bm25_fields: tuple[DocumentField, ...] = Field(default=("abstract",), description="Fields that get a BM25 index.")
+    dense_fields: tuple[DocumentField, ...] = Field(default=("abstract",), description="Fields that get embeddings.")
+    encoder: EncoderSettings = Field(
+        default_factory=EncoderSettings, description="Encoder that computes the embeddings."
+    )
     ann: Literal["flat", "ivf", "hnsw", "sq8"] = Field(
         default="flat",
-        description="Exact search, or an approximate index whose recall against exact search is measured and recorded.",
+        description="Exact search (flat) or an approximate index; its recall against exact search is recorded.",
     )
 
 
 class RunSettings(Settings):
-    """Which systems run over which indexes."""
+    """Which systems to run on which indexes."""
 
     baselines: tuple[BaselineName, ...] = Field(default=("title", "feedback"), description="Systems to run.")
     retrievers: tuple[RetrieverName, ...] = Field(
-        default=("bm25", "dense", "hybrid"), description="Engines they search with."
+        default=("bm25", "dense", "hybrid"), description="Retrievers that the systems search with."
     )
-    field: DocumentField = Field(default="abstract", description="Which index is searched.")
+    field: DocumentField = Field(default="abstract", description="Field whose index is searched.")
     approximate: bool = Field(
-        default=False, description="Search embeddings through the field's approximate index instead of exactly."
+        default=False, description="Search the embeddings with the field's approximate index instead of exactly."
     )
-    cutoff: int = Field(default=100, ge=1, le=10_000, description="Rank depth of a run.")
+    cutoff: int = Field(default=100, ge=1, le=10_000, description="Number of documents to return for a topic.")
     model: str | None = Field(
-        default=None, description="Language model of the systems that ask one; empty: the machine's ARENA_LLM_MODEL."
+        default=None, description="Language model that systems use; empty: ARENA_LLM_MODEL of the machine."
     )
-    limit_topics: int | None = Field(default=None, ge=1, description="Development only: the first topics by id.")
-    seed: int = Field(default=42, description="Seed of everything random: bootstrap resampling, splits.")
+    limit_topics: int | None = Field(
+        default=None, ge=1, description="For development: use only this many topics, by ascending id."
+    )
+    seed: int = Field(default=42, description="Seed of all random choices, such as bootstrap samples.")
 
 
 class OrganizationSettings(Settings):
-    """Which builders make mind-maps, of which references, and how their trees are scored."""
+    """Which builders organize which references, and how their trees are scored."""
 
     builders: tuple[BaselineName, ...] = Field(
-        default=("clustering", "clustering_collapse", "themes", "single"), description="Who makes the trees."
+        default=("clustering", "clustering_collapse", "themes", "single"), description="Builders to run."
     )
-    oracle: bool = Field(default=True, description="Make trees of the surveys' own references.")
+    oracle: bool = Field(default=True, description="Build trees from the surveys' own references.")
     runs: tuple[str, ...] = Field(
-        default=(), description="Tags of the edition's runs: make trees of what these systems found, too."
+        default=(), description="Tags of runs of the edition: also build trees from what these systems found."
     )
-    field: DocumentField = Field(default="abstract", description="Which embeddings describe the references.")
-    depth: int = Field(default=100, ge=1, description="How many documents of a run are taken, from the top.")
+    field: DocumentField = Field(default="abstract", description="Field whose embeddings represent the references.")
+    depth: int = Field(default=100, ge=1, description="Number of documents to take from the top of a run.")
     retriever: RetrieverName = Field(
-        default="bm25", description="What agents search the surveys' own references with, to write an outline of them."
+        default="bm25",
+        description="Retriever with which agents search the surveys' own references to write an outline.",
     )
     encoder: str = Field(
         default="paraphrase-MiniLM-L6-v2",
-        description="Sentence encoder of headings; 'all-MiniLM-L6-v2' is found offline too.",
+        description="Sentence encoder for headings; 'all-MiniLM-L6-v2' also works offline.",
     )
-    threshold: float = Field(default=0.8, ge=-1, le=1, description="Headings more similar than this match.")
+    threshold: float = Field(
+        default=0.8, ge=-1, le=1, description="Two headings match when their similarity is above this value."
+    )
     entities: Literal["rules", "flair"] = Field(
-        default="rules", description="Who finds entities: FLAIR, or spelling rules (then the measure is her_fallback)."
+        default="rules",
+        description="How entities are found: by FLAIR, or by spelling rules (the measure is then her_fallback).",
     )
     model: str | None = Field(
-        default=None, description="Language model of the builders that ask one; empty: the machine's ARENA_LLM_MODEL."
+        default=None, description="Language model that builders use; empty: ARENA_LLM_MODEL of the machine."
     )
-    limit_topics: int | None = Field(default=None, ge=1, description="Development only: the first topics by id.")
-    seed: int = Field(default=42, description="Of the choice of examples and of the bootstrap.")
+    limit_topics: int | None = Field(
+        default=None, ge=1, description="For development: use only this many topics, by ascending id."
+    )
+    seed: int = Field(default=42, description="Seed of the choice of examples and of the bootstrap.")

@@ -16,12 +16,12 @@ else:  # the command line and the forms show a Literal as choices
 
 
 class StageControl(Settings):
-    """Which part of a flow executes; never part of a key."""
+    """Which stages run, and what they may spend; none of it changes a result."""
 
-    force: tuple[StageChoice, ...] = Field(default=(), description="Stages to execute although their dataset is there.")
-    until: StageChoice | None = Field(default=None, description="Last stage to run; empty: all.")
+    force: tuple[StageChoice, ...] = Field(default=(), description="Stages to run again although their dataset exists.")
+    until: StageChoice | None = Field(default=None, description="Stop after this stage; empty: run all stages.")
     max_usd: float | None = Field(
-        default=None, ge=0, description="Cap on what the edition may spend on language models in all, in USD."
+        default=None, ge=0, description="Total amount that the edition may spend on language models, in USD."
     )
 
 

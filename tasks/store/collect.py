@@ -1,4 +1,4 @@
-"""Garbage collection: deletes what no edition reaches."""
+"""Deletes datasets and unfinished builds that no edition needs."""
 
 import fcntl
 import re
@@ -13,14 +13,14 @@ from tasks.store.editions import Editions
 from tasks.store.store import Store
 
 GRACE = timedelta(hours=24)
-"""What is younger is spared: a dataset is recorded in its edition only after it was built."""
+"""Younger folders are kept: a dataset is recorded in its edition only after it was built."""
 
 KEY = re.compile(r"[0-9a-f]{32}")
 """The folder of a dataset is named by its key."""
 
 
 class Garbage(NamedTuple):
-    """A folder that no edition reaches: path, size in bytes, why it can go."""
+    """A folder that no edition needs: its path, its size in bytes, and why it can be deleted."""
 
     path: Path
     size: int
@@ -28,7 +28,7 @@ class Garbage(NamedTuple):
 
 
 def collect(store: Store, *, dry_run: bool = True, older_than: timedelta = GRACE) -> list[Garbage]:
-    """Finds, and without `dry_run` deletes, what no edition reaches: datasets, unfinished builds, replaced datasets.
+    """Finds datasets, replaced datasets and unfinished builds that no edition needs; deletes them without `dry_run`.
 
     A build that is running keeps its lock, so its folder is left alone.
 

@@ -60,7 +60,7 @@ class Dataset:
         return self.manifest.ref
 
     def ancestors(self) -> dict[Ref, "Dataset"]:
-        """Every dataset that this one was made from, nearest first; what has been collected since is left out."""
+        """Returns every dataset that this one was made from, nearest first, without those that were deleted since."""
         found: dict[Ref, Dataset] = {}
         waiting = [entry for entry in self.manifest.inputs.values() if isinstance(entry, Ref)]
         while waiting:
@@ -72,7 +72,7 @@ class Dataset:
         return found
 
     def path(self, name: str) -> Path:
-        """Full path of one file of the dataset."""
+        """Returns the full path of one file of the dataset."""
         return self.folder / name
 
     def linked(self, name: str) -> Path:
@@ -103,15 +103,15 @@ class Dataset:
         return [self.folder / name for name in sorted(names)]
 
     def table(self, prefix: str = MAIN, columns: list[str] | None = None) -> pa.Table:
-        """One table of the dataset in memory; for tables of topic size."""
+        """Reads one table into memory; meant for tables that are small."""
         return pa.concat_tables(pq.read_table(path, columns=columns) for path in self.files(prefix))
 
     def relation(self, connection: duckdb.DuckDBPyConnection, prefix: str = MAIN) -> duckdb.DuckDBPyRelation:
-        """One table of the dataset as a DuckDB relation; reads nothing yet."""
+        """Returns one table as a DuckDB relation, without reading it yet."""
         return connection.read_parquet([str(path) for path in self.files(prefix)])
 
     def problems(self, *, check_hashes: bool = False) -> list[Problem]:
-        """What differs from the manifest: absent files and sizes always, sha256 on request."""
+        """Returns what differs from the manifest: missing files and sizes always, hashes with `check_hashes`."""
         return [p for entry in self.manifest.files if (p := _check(self.folder / entry.path, entry, check_hashes))]
 
 
@@ -127,13 +127,13 @@ def _check(path: Path, entry: FileEntry, check_hashes: bool) -> Problem | None:
 
 
 def describe_file(folder: Path, name: str) -> FileEntry:
-    """What the manifest says of the file `name` in a dataset's folder."""
+    """Returns the manifest's entry for the file `name` in a dataset's folder."""
     path = folder / name
     rows = count_rows(path) if name.endswith(".parquet") else None
     return FileEntry(path=name, size=path.stat().st_size, sha256=sha256_file(path), rows=rows)
 
 
 def sha256_file(path: Path) -> str:
-    """sha256 of a file's bytes, hexadecimal."""
+    """Returns the sha256 of a file, in hexadecimal."""
     with path.open("rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()

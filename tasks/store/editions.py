@@ -1,4 +1,4 @@
-"""Editions: a name for a set of datasets, so that people and reports can speak of them."""
+"""Editions: named sets of datasets."""
 
 import fcntl
 import os
@@ -31,11 +31,11 @@ class Editions:
         self._folder = store.root / "editions"
 
     def names(self) -> list[str]:
-        """Every edition, sorted by name."""
+        """Returns the names of all editions, sorted."""
         return sorted(path.stem for path in self._folder.glob("*.json"))
 
     def load(self, name: str) -> EditionManifest:
-        """The edition called `name`.
+        """Returns the edition `name`.
 
         Raises:
             UsageError: There is none; the message lists those there are.
@@ -55,7 +55,7 @@ class Editions:
         return edition
 
     def record(self, name: str, release: str, slots: Mapping[str, Ref]) -> EditionManifest:
-        """Adds or replaces slots of a draft; what was derived from a replaced dataset is taken out.
+        """Adds or replaces slots of a draft, and removes slots that were made from a replaced dataset.
 
         Raises:
             UsageError: The edition is published and would change, or belongs to another release.
@@ -96,11 +96,11 @@ class Editions:
             return self._write(edition.model_copy(update={"published": datetime.now(UTC)}))
 
     def problems(self, name: str, *, check_hashes: bool = False) -> list[Problem]:
-        """What of the edition is missing or differs from the manifests; empty when all is well."""
+        """Returns the files of the edition that are missing or differ from the manifests."""
         return list(self._problems(self.load(name), check_hashes))
 
     def reaches(self, name: str) -> Iterator[Ref]:
-        """Every dataset that the edition names, or that those were made from."""
+        """Yields every dataset of the edition, and every dataset that those were made from."""
         seen: set[Ref] = set()
         waiting = list(self.load(name).slots.values())
         while waiting:

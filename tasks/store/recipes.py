@@ -1,4 +1,4 @@
-"""How an edition is made: every slot that was ever asked for, with its stage, settings and inputs.
+"""How an edition is made: every slot that was ever requested, with its stage, settings and inputs.
 
 A slot whose stage failed appears only in the recipe; it is built from there once the cause is fixed.
 """
@@ -29,12 +29,12 @@ class PlannedStage(BaseModel):
     inputs: dict[str, str | ReleaseDataset | Ref]
 
     def sources(self) -> set[str]:
-        """The slots that it is made from."""
+        """Returns the slots that this one is made from."""
         return {source for source in self.inputs.values() if isinstance(source, str)}
 
 
 class Recipe(BaseModel):
-    """The slots of one edition as they were last asked for."""
+    """The slots of one edition as they were last requested."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -50,7 +50,7 @@ class Recipes:
         self._folder = store.root / "recipes"
 
     def plan(self, edition: str, release: str, slots: Mapping[str, PlannedStage], *, published: bool = False) -> None:
-        """Notes what is to be built; of a published edition only slots that it does not have yet.
+        """Records what is to be built; a published edition only gets slots that it does not have yet.
 
         Raises:
             UsageError: The edition belongs to another release.
@@ -66,10 +66,10 @@ class Recipes:
                 self._write(edition, Recipe(release=release, slots=merged))
 
     def load(self, edition: EditionManifest) -> dict[str, PlannedStage]:
-        """Every slot of an edition that is planned, in the order in which data flows.
+        """Returns the planned slots of an edition, in the order in which data flows.
 
-        A slot that stands in no recipe (its edition was copied from another store) is taken from its dataset's
-        manifest, if it was made of other slots alone.
+        A slot without a recipe (its edition was copied from another store) is planned from its dataset's
+        manifest, if all its inputs are slots of the edition.
         """
         recipe = self._read(edition.name)
         planned = dict(recipe.slots) if recipe else {}

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def fsync_path(path: Path) -> None:
-    """Forces a file's or folder's bytes to disk."""
+    """Flushes a file or folder to disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -31,7 +31,7 @@ def fsync_path(path: Path) -> None:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Writes a file whole or not at all, also when the machine dies meanwhile."""
+    """Writes a file completely or not at all, even when the machine crashes."""
     draft = path.with_name(f".{path.name}.tmp")
     draft.write_bytes(data)
     fsync_path(draft)
@@ -66,14 +66,14 @@ class Shard:
     _described: dict[str, FileEntry] = field(default_factory=dict[str, FileEntry])
 
     def file(self, name: str) -> Path:
-        """Where to write the file that will be published as `name` (relative to the dataset)."""
+        """Returns the path to write the file that will be published as `name` (relative to the dataset)."""
         self._files.append(name)
         path = self._temporary(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
     def scratch(self, name: str) -> Path:
-        """Where to write a file that later shards read as `workspace.scratch / name`; it is kept but not published."""
+        """Returns the path to write a file that later shards read as `workspace.scratch / name`, unpublished."""
         return self.file(f"{SCRATCH}/{SHARED}/{name}")
 
     def take(self, folder: Path, entry: FileEntry) -> None:
@@ -118,7 +118,7 @@ class Shard:
 
 
 def in_shards(items: Sequence[T], size: int, *, least: int = 0) -> dict[str, Sequence[T]]:
-    """Items by shard name, in their order.
+    """Returns the items by shard name, in their order.
 
     Args:
         items: What is worked on.

@@ -16,8 +16,8 @@ P = TypeVar("P", bound=Settings)
 class Stage(Generic[P]):
     """A stage's name, version, settings type and function.
 
-    `version` is raised whenever the result for the same inputs and settings can change: it is the only trace of the
-    code in the key. Calling the stage runs its function.
+    Raise `version` whenever the result for the same inputs and settings can change: the key holds nothing else of
+    the code. Calling the stage runs its function.
     """
 
     name: StageName
@@ -41,7 +41,7 @@ AnyStage = Stage[Any]
 
 
 def require_version(what: str, installed: int, planned: int) -> None:
-    """Refuses a registered system, engine, judge ... that is not the one that was planned with.
+    """Raises StageFailed when a plug-in has another version than the one that the settings name.
 
     Args:
         what: Begins the message: `stage run: baseline title`.

@@ -1,4 +1,4 @@
-"""The store: builds datasets once, publishes them with one rename, finds and verifies them."""
+"""The store of datasets: builds each dataset once, publishes it with one rename, finds and verifies it."""
 
 import errno
 import fcntl
@@ -48,14 +48,14 @@ class Request(NamedTuple):
 
 
 class Built(NamedTuple):
-    """What `build` did: the dataset's name, and whether the stage's function ran."""
+    """The result of `build`: the dataset's name, and whether the stage's function ran."""
 
     ref: Ref
     executed: bool
 
 
 class _Means(NamedTuple):
-    """With what a stage is executed; nothing of it changes a result."""
+    """What a stage is executed with; none of it changes a result."""
 
     resources: Resources
     report: Callable[[Progress], None]
@@ -99,7 +99,7 @@ class Store:
             )
 
     def folder(self, ref: Ref) -> Path:
-        """Where a dataset lies."""
+        """Returns the folder of a dataset."""
         return self.root / ref.stage / ref.key
 
     def find(self, stage: str, key: Key) -> Dataset | None:
@@ -279,5 +279,5 @@ def _input_entry(item: Input) -> Ref | ReleaseEntry:
 
 def _stage_failed(stage: AnyStage, error: Exception) -> StageFailed:
     return StageFailed(
-        f"stage {stage.name}: {type(error).__name__}: {error}; mend that and run it again: finished shards are kept"
+        f"stage {stage.name}: {type(error).__name__}: {error}; fix that and run it again: finished shards are kept"
     )

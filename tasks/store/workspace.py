@@ -1,4 +1,4 @@
-"""Where a stage works: an unpublished folder whose finished shards survive a kill."""
+"""Where a stage works: an unpublished folder that keeps finished shards when the process is killed."""
 
 import hashlib
 import json
@@ -39,7 +39,7 @@ NO_READS: Reads = MappingProxyType({})
 
 
 class Progress(NamedTuple):
-    """How far a stage is: shards done of all, and a word on what is going on."""
+    """Progress of a stage: shards done, shards in total, and a short note."""
 
     stage: str
     done: int
@@ -57,7 +57,7 @@ class _Offer(NamedTuple):
 
 @dataclass
 class Workspace(Generic[P]):
-    """What a stage's function gets: where to write, what to read, how many processes it may use.
+    """What a stage's function receives: the folder to write to, its inputs, its settings and resources.
 
     Attributes:
         folder: The staging folder.
@@ -107,26 +107,26 @@ class Workspace(Generic[P]):
 
     @property
     def processes(self) -> int:
-        """How many worker processes to use."""
+        """Returns the number of worker processes to use."""
         return self.resources.workers or len(os.sched_getaffinity(0))
 
     def finished(self) -> set[str]:
-        """Names of the shards that an earlier attempt, or this one, has finished."""
+        """Returns the names of finished shards, including those of earlier attempts."""
         return {path.stem for path in (self.folder / MARKERS).glob("*.json")}
 
     def counts(self) -> Counts:
-        """Sum of the finished shards' counts."""
+        """Returns the sum of the finished shards' counts."""
         total = Counts()
         for marker in self._markers().values():
             total.add(marker.counts)
         return total
 
     def taken(self) -> int:
-        """How many of the finished shards were taken over from earlier datasets."""
+        """Returns how many of the finished shards were reused from earlier datasets."""
         return sum(marker.taken for marker in self._markers().values())
 
     def offered(self) -> dict[str, ShardEntry]:
-        """The finished shards that a later build may take over."""
+        """Returns the finished shards that a later build may reuse."""
         return {
             name: ShardEntry(key=marker.key, files=tuple(file.path for file in marker.files), counts=marker.counts)
             for name, marker in self._markers().items()
@@ -240,7 +240,7 @@ class Workspace(Generic[P]):
             ) from error
 
     def _await_shard(self, name: str) -> None:
-        """Waits until what another machine has written is seen here: shared storage may show it late."""
+        """Waits until the files that another machine wrote are visible here; shared storage may be slow."""
         marker = self.folder / MARKERS / f"{name}.json"
         deadline = time.monotonic() + SEEN_WITHIN
         while not self._is_seen(marker):

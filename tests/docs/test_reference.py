@@ -38,7 +38,7 @@ def test_every_table_has_a_row_for_each_column(pages: dict[str, str]) -> None:
 
 
 def test_settings_say_type_bounds_default_and_meaning(pages: dict[str, str]) -> None:
-    meaning = "Files per dataset; a paper's file is corpus_id modulo this."
+    meaning = "Number of files per dataset; a paper is stored in file corpus_id modulo this number."
     assert f"| `buckets` | `int, >= 1, <= 4096` | `16` | {meaning} |" in pages["settings"]
     assert str(Path.home()) not in pages["settings"]
 

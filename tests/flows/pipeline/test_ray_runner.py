@@ -75,7 +75,7 @@ def test_a_lost_machine_costs_no_finished_shard(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_shared_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workspace, "SEEN_WITHIN", 0.2)
-    with pytest.raises(StoreError, match=r"00003 was made on another machine.*shared folder"):
+    with pytest.raises(StoreError, match=r"00003 was made on another machine.*mount one folder"):
         Store(tmp_path / "store").build(REQUEST, runner=Elsewhere(forgets="00003"))
 
 
