@@ -1,4 +1,4 @@
-"""Commands that draw samples for people to check, and score what they answered."""
+"""Commands `arena audit`: draw samples for people to check, and score their answers."""
 
 from pathlib import Path
 from typing import Annotated
@@ -32,14 +32,14 @@ def surveys(
     folder: Folder = None,
     json: bool = False,
 ) -> None:
-    """Write a sheet on which people say whether accepted surveys are surveys.
+    """Write a sheet on which people say whether the accepted surveys are surveys.
 
     Args:
-        n: How many.
+        n: How many surveys to draw.
         seed: Seed of the sample.
         edition: Name of the edition; may be left out when there is only one.
-        to: Folder for the page and the CSV.
-        json: Print where they are as JSON.
+        to: Folder for the page and the CSV file.
+        json: Print the paths as JSON.
     """
     name, found = _datasets(edition, folder)
     _write(survey_sheet(name, _need(found, "surveys", name), _need(found, "papers", name), n, seed), to, json)
@@ -54,14 +54,14 @@ def mindmaps(
     folder: Folder = None,
     json: bool = False,
 ) -> None:
-    """Write a sheet on which people compare mind-maps with the pictures they were read off.
+    """Write a sheet on which people compare mind-maps with the figures they were read from.
 
     Args:
-        n: How many.
+        n: How many mind-maps to draw.
         seed: Seed of the sample.
         edition: Name of the edition; may be left out when there is only one.
-        to: Folder for the page and the CSV.
-        json: Print where they are as JSON.
+        to: Folder for the page and the CSV file.
+        json: Print the paths as JSON.
     """
     name, found = _datasets(edition, folder)
     _write(mindmap_sheet(name, _need(found, "mindmaps", name), found.get("figures"), n, seed), to, json)
@@ -77,36 +77,36 @@ def judgments(
     folder: Folder = None,
     json: bool = False,
 ) -> None:
-    """Write a sheet on which people judge papers that a model judged, without seeing its scores.
+    """Write a sheet on which people judge papers that a model has judged, without seeing its scores.
 
-    The filled sheet goes into `arena judge --labels`.
+    Pass the filled sheet to `arena judge --labels`.
 
     Args:
-        n: How many papers.
+        n: How many papers to draw.
         seed: Seed of the sample.
-        judge: Whose judgments, as the slot `search/<test sets>/judgments/<judge>` ends; left out: the only ones.
+        judge: The judge, as in the slot `search/<test sets>/judgments/<judge>`; may be left out when there is only one.
         edition: Name of the edition; may be left out when there is only one.
-        to: The CSV.
-        json: Print where it is as JSON.
+        to: The CSV file to write.
+        json: Print its path as JSON.
     """
     name, found = _datasets(edition, folder)
     slots = [slot for slot in found if "/judgments/" in slot and (judge is None or slot.endswith(f"/{judge}"))]
     if len(slots) != 1:
-        there = ", ".join(slot for slot in found if "/judgments/" in slot) or "none; run: arena judge"
-        raise UsageError(f"edition {name}: whose judgments? say --judge; there: {there}")
+        there = ", ".join(slot for slot in found if "/judgments/" in slot) or "(none; run: arena judge)"
+        raise UsageError(f"edition {name}: which judge? add --judge with the end of one of: {there}")
     queries = found[f"{slots[0].partition('/judgments/')[0]}/queries"]
     written = write_judgment_sheet(found[slots[0]], queries, to, papers=n, seed=seed)
     if json:
         show_json({"csv": str(to), "papers": written})
     else:
-        show_text(f"{to}: {written} papers; fill it, then: arena judge --labels {to}")
+        show_text(f"{to}: {written} papers; fill it in, then run: arena judge QUERIES --labels {to}")
 
 
 def score(file: Path, /, *, json: bool = False) -> None:
-    """Show what a filled sheet says, with 95 % Wilson intervals, beside the paper's 92, 80 and 60 %.
+    """Score a filled sheet: the share of yes with 95 % Wilson intervals, next to the paper's 92, 80 and 60 %.
 
     Args:
-        file: The CSV: saved by the page's button, or filled by hand with yes, no or unsure.
+        file: The CSV file, saved from the page or filled in by hand with yes, no or unsure.
         json: Print as JSON.
     """
     answers = read_answers(file)
@@ -138,7 +138,7 @@ def score(file: Path, /, *, json: bool = False) -> None:
 
 
 def _datasets(edition: str | None, folder: StoreFolder | None) -> tuple[str, dict[str, Dataset]]:
-    """The edition's name and its datasets by slot."""
+    """Returns the edition's name and its datasets by slot."""
     store = open_store(folder)
     name = choose_edition(store, edition)
     return name, {slot: store.open(ref) for slot, ref in Editions(store).load(name).slots.items()}
@@ -155,4 +155,4 @@ def _write(sheet: Sheet, to: Path, json: bool) -> None:
     if json:
         show_json({"page": str(page), "csv": str(table), "items": [item.item for item in sheet.items]})
     else:
-        show_text(f"{len(sheet.items)} items: open {page}, or fill {table}; then: arena audit score {table}")
+        show_text(f"{len(sheet.items)} items; answer in {page} or fill in {table}, then run: arena audit score {table}")

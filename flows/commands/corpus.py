@@ -26,10 +26,10 @@ def selector(
     """Compare a survey selector with human labels, over the papers of an edition.
 
     Args:
-        labels: JSON lines {"corpusid": ..., "title": ..., "label": "yes", "no" or "unsure"}.
-        name: Which selector.
-        model: Language model of a selector that asks one; empty: the machine's ARENA_LLM_MODEL.
-        edition: Whose papers; may be left out when there is only one.
+        labels: JSON lines of the form {"corpusid": ..., "title": ..., "label": "yes", "no" or "unsure"}.
+        name: Name of the selector.
+        model: Language model, for a selector that uses one; left out: the machine's ARENA_LLM_MODEL.
+        edition: Name of the edition; may be left out when there is only one.
         json: Print as JSON.
     """
     store = open_store(folder)
@@ -53,5 +53,5 @@ def selector(
         "not in the edition": found.absent,
     }
     if found.confusions:
-        show_rows([dict(wrong._asdict()) for wrong in found.confusions], "where it disagrees")
+        show_rows([dict(wrong._asdict()) for wrong in found.confusions], "papers with another label")
     show_rows([summary], f"selector {name} against {labels.name}")

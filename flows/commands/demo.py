@@ -1,4 +1,4 @@
-"""`arena demo`: the whole pipeline on a synthetic release, run by Prefect flows."""
+"""`arena demo`: runs the whole pipeline on a synthetic release, with Prefect flows."""
 
 import os
 import time
@@ -17,13 +17,12 @@ from tasks.demo.standin.server import NAME, StandIn, StandInSettings
 from tasks.store.store import Store
 
 ENCODER = EncoderSettings(model="all-MiniLM-L6-v2")
-"""Small enough for a laptop, and found offline; not the encoder of real editions, so the runs' names say it."""
-
+"""A small encoder that works offline. It is not the one of real editions, so the runs' names contain it."""
 
 CORPUS = CorpusSettings(buckets=4, survey_selector="model", mindmaps="figures")
 
 SYSTEMS = RunSettings(baselines=("title", "feedback", "zero_shot", "decomposer", "self_rag", "storm"))
-"""Those of the paper, and our own; where they ask a model, the stand-in answers."""
+"""The paper's systems and our own; the stand-in answers their model calls."""
 
 BUILDERS = OrganizationSettings(
     builders=("clustering", "clustering_collapse", "themes", "few_shot", "storm", "single"),
@@ -35,13 +34,13 @@ BUILDERS = OrganizationSettings(
 def demo(*, folder: Path = Path("demo"), papers: int = 500, json: bool = False) -> None:
     """Build, index, run and report on a small synthetic release, with Prefect flows.
 
-    Uses the Prefect server that PREFECT_API_URL names, else one of its own that ends with the demo. What asks a
-    language model asks a stand-in on this machine, which answers by rule; the names of such runs say so.
+    Uses the Prefect server at PREFECT_API_URL, or starts one that stops with the demo. A stand-in on this machine
+    answers all language model calls by rule; runs that use it carry `stand-in` in their names.
 
     Args:
         folder: Folder for the release, the store and the server's files.
         papers: Number of papers in the release.
-        json: Print what was built and the scores as JSON.
+        json: Print the counts and the scores as JSON.
     """
     clock = time.monotonic()
     settings = SyntheticSettings(papers=papers, figures=0.8)
@@ -56,7 +55,7 @@ def demo(*, folder: Path = Path("demo"), papers: int = 500, json: bool = False) 
 
 @contextmanager
 def stand_in(log: Path) -> Generator[None]:
-    """A language model that answers by rule while the context lasts, whatever endpoint the environment names."""
+    """Runs a stand-in for a language model, and points ARENA_LLM_* at it until the context ends."""
     with StandIn(StandInSettings(log=log)) as server:
         names = {"BASE_URL": server.url, "PROVIDER": NAME, "MODEL": NAME, "API_KEY": "none"}
         mine = {f"ARENA_LLM_{name}": value for name, value in names.items()}
@@ -73,7 +72,7 @@ def stand_in(log: Path) -> Generator[None]:
 
 
 def run_flows(release: str, machine: Machine) -> Slots:
-    """The flows one after the other, in this process; returns all that the edition has."""
+    """Runs the flows one after another in this process, and returns all slots that they built."""
     from flows.jobs.build_corpus import build_corpus
     from flows.jobs.build_index import build_index
     from flows.jobs.organization import organization
@@ -97,11 +96,11 @@ def _show(store: Store, built: Slots, seconds: dict[str, float], json: bool) -> 
         scores = {"discovery": discovery, "selection": selection, "organization": trees}
         show_json({"counts": counts, **scores, "report": str(report)})
         return
-    show_rows(counts, "What each stage did with what it read", decimals=1)
+    show_rows(counts, "What each stage read, kept and dropped", decimals=1)
     show_scores(discovery, "discovery", "graded labels")
     show_scores(selection, "selection", "graded labels")
     show_rows(trees, "organization: mean over topics with a mind-map")
-    show_text("The papers are invented, and where a run's name says stand-in so are the language model's answers:")
-    show_text("these figures show that the pipeline works, and nothing about the systems.")
+    show_text("The papers are synthetic, and a stand-in answered the model calls of runs with stand-in in their name:")
+    show_text("these scores show that the pipeline works, and say nothing about the systems.")
     show_text("; ".join(f"{name}: {value:.0f} s" for name, value in seconds.items()))
     show_text(f"report: {report}")

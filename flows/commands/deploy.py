@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 
 def deploy(*, settings: Annotated[DeploySettings | None, FLAT] = None, json: bool = False) -> None:
-    """Set up pools, limits, deployments and automations on the server of PREFECT_API_URL; safe to repeat.
+    """Set up pools, limits, deployments and automations on the server at PREFECT_API_URL; safe to repeat.
 
-    Pools are of type process; one that exists is left as it is, so make pools of another type beforehand.
+    New pools have the type process. Existing pools are not changed: create pools of another type first.
 
     Args:
         json: Print the result as JSON.
     """
     if not os.environ.get("PREFECT_API_URL"):
-        raise UsageError("on which server? set PREFECT_API_URL; for one on this machine: arena ui")
+        raise UsageError("PREFECT_API_URL is not set; set it, or start a server on this machine: arena ui")
     with prefect_api(Path()):
         from flows.server.deploy import deploy_to_server
 

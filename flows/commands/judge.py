@@ -1,4 +1,4 @@
-"""`arena judge`: search engines on researchers' queries, judged by a model."""
+"""`arena judge`: compares search engines on researchers' queries; a model judges their results."""
 
 import shutil
 from pathlib import Path
@@ -24,7 +24,7 @@ SHOWN = ("mean_1", "mean_5", "mean_10", "mean_20", "ndcg_10", "high_10", "covera
 
 
 def judge(
-    queries: Annotated[list[Path], Parameter(help="JSON files of queries, one test set each.")],
+    queries: Annotated[list[Path], Parameter(help="JSON files with queries, one test set per file.")],
     /,
     *,
     edition: str | None = None,
@@ -39,16 +39,16 @@ def judge(
 ) -> None:
     """Judge what search engines return for researchers' queries, and compare the engines.
 
-    Every paper is judged once a query, whichever engines return it; what was judged before is not paid for again. Keys
-    of services on the web: ARENA_S2_API_KEY, ARENA_OPENALEX_API_KEY, ARENA_URL_ENGINE_KEY; ARENA_MAILTO is the address
-    that they may write to.
+    Each paper is judged once per query, even if several engines return it; earlier judgments are reused at no cost.
+    Keys of web services are read from ARENA_S2_API_KEY, ARENA_OPENALEX_API_KEY and ARENA_URL_ENGINE_KEY, and the
+    contact address to send them from ARENA_MAILTO.
 
     Args:
-        queries: Files of queries.
-        edition: Name of the edition; may be left out when there is only one. It may be new when no engine searches an
-            edition.
-        labels: A sheet on which people judged some of the papers, to compare the judges with.
-        list_marginals: Only check the files and show how many queries have which value.
+        queries: Files with queries.
+        edition: Name of the edition; may be left out when there is only one. A new name is fine when no engine searches
+            an edition.
+        labels: A sheet with human judgments of some of the papers, to compare the judges with.
+        list_marginals: Only check the files, and show how many queries have each value.
         dry_run: Ask the engines, show what judging would cost, and stop.
         to: Folder to copy the report to.
         json: Print as JSON.
@@ -106,7 +106,7 @@ def _show_estimate(costs: dict[str, Estimate], json: bool) -> None:
     if json:
         show_json(rows)
     else:
-        show_rows(rows, "what judging would cost; nothing was asked")
+        show_rows(rows, "estimated cost of judging; no judge was called")
 
 
 def _show_scores(pipeline: Pipeline, searched: Searched, built: Slots, to: Path | None, json: bool) -> None:
@@ -123,8 +123,8 @@ def _show_scores(pipeline: Pipeline, searched: Searched, built: Slots, to: Path 
         show_json({**found, "report": str(page / "report.html"), "datasets": tables.slot_refs(built)})
         return
     for tag, rows in scored.items():
-        show_rows(rows, f"judged by {tag}: mean over queries, reported scores 0 to 100", decimals=3)
-    show_rows(cost, "judgments: asked this time when they were made, or remembered from before")
+        show_rows(rows, f"judged by {tag}: means over queries, scores from 0 to 100", decimals=3)
+    show_rows(cost, "judgments: new calls (asked) and calls answered from the cache (remembered)")
     show_text(f"report: {page / 'report.html'}")
 
 

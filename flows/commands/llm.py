@@ -1,4 +1,4 @@
-"""Commands about language models."""
+"""Commands `arena llm`: work with language models and their recorded calls."""
 
 import sys
 from collections.abc import Generator
@@ -26,13 +26,13 @@ from tasks.store.store import Store
 def stand_in(*, settings: Annotated[StandInSettings | None, FLAT] = None) -> None:
     """Answer this project's prompts by rule, as an OpenAI-compatible endpoint on this machine, until interrupted.
 
-    Standard output gets the lines of the environment that send a run to it. What it touches says `stand-in`: it shows
-    that everything works, and nothing about language models.
+    Prints the environment variables that point a run at it. Results made with it carry `stand-in` in their names: they
+    show that the pipeline works, and say nothing about language models.
     """
     try:
         server = StandIn(settings or StandInSettings())
     except OSError as error:
-        raise UsageError(f"the stand-in cannot listen ({error}); choose another --host or --port") from error
+        raise UsageError(f"the stand-in cannot open its port ({error}); choose another --host or --port") from error
     with server:
         lines = {"BASE_URL": server.url, "MODEL": NAME, "PROVIDER": NAME, "API_KEY": "none"}
         sys.stdout.write("".join(f"export ARENA_LLM_{name}={value}\n" for name, value in lines.items()))
@@ -44,7 +44,7 @@ def stand_in(*, settings: Annotated[StandInSettings | None, FLAT] = None) -> Non
 
 
 def cost(*, edition: str | None = None, folder: Folder = None, json: bool = False) -> None:
-    """Show what an edition's datasets asked language models, and what that cost when it was asked first.
+    """Show the language model calls behind an edition's datasets, and what they cost when they were first made.
 
     Args:
         edition: Name of the edition; may be left out when there is only one.
@@ -61,12 +61,12 @@ def cost(*, edition: str | None = None, folder: Folder = None, json: bool = Fals
 
 
 def seal(*, to: Path | None = None, edition: str | None = None, folder: Folder = None) -> None:
-    """Write every call that an edition rests on to a sealed file, from which it can be rebuilt with no model.
+    """Write all model calls of an edition to a sealed file, from which the edition can be rebuilt without a model.
 
-    Set ARENA_LLM_REPLAY to the file, and ARENA_LLM_PROVIDER and ARENA_LLM_MODEL to what the calls were made with.
+    To rebuild it, set ARENA_LLM_REPLAY to the file, and ARENA_LLM_PROVIDER and ARENA_LLM_MODEL to those of the calls.
 
     Args:
-        to: The file; left out: `<edition>.replay.jsonl` beside the edition's manifest.
+        to: The file to write; left out: `<edition>.replay.jsonl` next to the edition's manifest.
         edition: Name of the edition; may be left out when there is only one.
     """
     store = open_store(folder)
@@ -78,10 +78,10 @@ def seal(*, to: Path | None = None, edition: str | None = None, folder: Folder =
 
 
 def export(*, to: Path = Path("llm_calls.parquet"), edition: str | None = None, folder: Folder = None) -> None:
-    """Write every call that an edition rests on as a Parquet file (table `llm_calls`), requests and raw replies whole.
+    """Write all model calls of an edition, with complete requests and replies, to a Parquet file (table `llm_calls`).
 
     Args:
-        to: The file.
+        to: The file to write.
         edition: Name of the edition; may be left out when there is only one.
     """
     store = open_store(folder)
@@ -98,12 +98,12 @@ def why_miss(
     folder: Folder = None,
     json: bool = False,
 ) -> None:
-    """Say why calls are not answered from the cache or a replay file: which part of their key differs.
+    """Explain why the cache or a replay file does not answer calls: which part of their key differs.
 
     Args:
-        keys: Request keys, or beginnings of them; left out: all that the edition rests on.
+        keys: Request keys, or their first characters; left out: the keys of all calls of the edition.
         edition: Name of the edition; may be left out when there is only one.
-        replay: The sealed file; left out: the store's cache.
+        replay: The sealed file to look in; left out: the store's cache.
         json: Print as JSON.
     """
     store = open_store(folder)
@@ -121,11 +121,11 @@ def why_miss(
             for call in asked.values()
             if (miss := answering.explain_miss(call)).nearest != call.key or (not replay and not cache.find(call.key))
         ]
-    lines = [f"request {key[:12]}: never made with this store's cache" for key in lacking] + [str(m) for m in missed]
+    lines = [f"request {key[:12]}: this store's cache has no such call" for key in lacking] + [str(m) for m in missed]
     if json:
         show_json({"asked": len(asked) + len(lacking), "missed": lines})
         return
-    for line in lines or [f"all {len(asked):,} calls are there"]:
+    for line in lines or [f"all {len(asked):,} calls can be answered"]:
         show_text(line)
 
 
@@ -135,10 +135,10 @@ def _datasets(store: Store, edition: str) -> dict[str, Dataset]:
 
 @contextmanager
 def _cache(store: Store) -> Generator[Cache]:
-    """The cache that runs on this store fill.
+    """Opens the cache that runs on this store write to.
 
     Raises:
-        StoreError: There is none.
+        StoreError: The cache does not exist.
     """
     access = model_access(store.root)
     path = access.settings.cache if access else default_cache(store.root)

@@ -1,4 +1,4 @@
-"""Commands that bring releases to this machine and look at them."""
+"""Commands `arena release`: list, fetch and check releases."""
 
 from pathlib import Path
 from typing import Annotated
@@ -32,7 +32,7 @@ def list_found(
     """List the releases in a local mirror.
 
     Args:
-        remote: List Semantic Scholar's instead, and which of them are here; needs no key.
+        remote: List Semantic Scholar's releases instead, and say which of them are here; needs no key.
         json: Print as JSON.
     """
     releases = (folder or ReleaseFolder()).releases
@@ -59,12 +59,12 @@ def fetch(
     upstream: Annotated[Upstream | None, FLAT] = None,
     json: bool = False,
 ) -> None:
-    """Fetch a release into the local mirror; called again, it goes on at the next byte.
+    """Fetch a release into the local mirror; a repeated call resumes where the last one stopped.
 
-    The key stands in the environment as S2_API_KEY. Until everything is there the release is not listed.
+    Reads the API key from S2_API_KEY. The release is listed once it is complete.
 
     Args:
-        release: Its id.
+        release: Id of the release.
         json: Print the result as JSON.
     """
     releases = (folder or ReleaseFolder()).releases
@@ -86,11 +86,11 @@ def diff(
     upstream: Annotated[Upstream | None, FLAT] = None,
     json: bool = False,
 ) -> None:
-    """Fetch what changed between two releases into the folder `diffs` of the local mirror.
+    """Fetch the diffs between two releases into the folder `diffs` of the local mirror.
 
     Args:
-        start: The release to start from.
-        end: The release to arrive at.
+        start: The earlier release.
+        end: The later release.
         json: Print the result as JSON.
     """
     releases = (folder or ReleaseFolder()).releases
@@ -109,14 +109,14 @@ def check(
     machine: Annotated[Machine | None, FLAT] = None,
     json: bool = False,
 ) -> None:
-    """Check that a release is complete, can be read and looks like those before it; fingerprint its files.
+    """Check that a release is complete, readable and like earlier releases; compute the digests of its files.
 
-    A release that does not is refused (exit code 1), marked in the mirror's folder `quarantine`, and passed over by the
-    weekly schedule. Diffs are checked by the weekly job; of a release to which only they lead, its verdict is shown.
+    A release that fails is refused (exit code 1), marked in the mirror's folder `quarantine` and skipped by the weekly
+    schedule. The weekly job checks diffs; for a release that is only available through diffs, its verdict is shown.
 
     Args:
-        release: Its id; the newest when not given.
-        accept: Why a release that is refused is good all the same; it is used from then on.
+        release: Id of the release; left out: the newest.
+        accept: The reason to accept a refused release; it is used from then on.
         json: Print as JSON.
     """
     machine = machine or Machine()
@@ -141,19 +141,19 @@ def check(
     if not verdict.accepted:
         count = sum(finding.refuses for finding in verdict.findings)
         raise ReleaseError(
-            f"release {verdict.release} is refused for {count} of its findings; the last good one is "
-            f"{newest_accepted(machine.releases) or 'none'}; add --accept REASON to use it all the same"
+            f"release {verdict.release} is refused because of {count} findings; the last accepted release is "
+            f"{newest_accepted(machine.releases) or 'none'}; add --accept REASON to use it anyway"
         )
 
 
 def _verdict(releases: Path, release: str, settings: GateSettings) -> Verdict:
-    """The gate's verdict on a release that is there whole; else the weekly job's on the diffs that lead to it."""
+    """Returns the gate's verdict on a whole release, or the weekly job's verdict on the diffs that lead to it."""
     if release in list_releases(releases) or release not in list_ends(releases):
         return check_release(releases, release, settings)
     if found := find_verdict(releases, release):
         return found
     raise ReleaseError(
-        f"only diffs lead to release {release}, and nothing is held against them; "
+        f"release {release} is only available through diffs, and they have no findings; "
         f"run: arena build --from-edition EDITION --release {release}"
     )
 
@@ -161,7 +161,7 @@ def _verdict(releases: Path, release: str, settings: GateSettings) -> Verdict:
 def _newest(api: DatasetsApi) -> str:
     if found := newest_release(api, ()):
         return found
-    raise ReleaseError(f"{api.settings.url}: lists no releases; is --url right?")
+    raise ReleaseError(f"{api.settings.url}: the API lists no releases; check --url")
 
 
 def _show_reports(reports: list[FetchReport], json: bool) -> None:
@@ -174,7 +174,7 @@ def _show_reports(reports: list[FetchReport], json: bool) -> None:
             "files": report.files,
             "MB": round(report.bytes / 1e6, 1),
             "MB received": round(report.received / 1e6, 1),
-            "begun anew": report.restarts,
+            "restarted": report.restarts,
             "damaged": report.refetched,
         }
         for report in reports
@@ -199,7 +199,7 @@ def _show_verdict(verdict: Verdict, datasets: list[tables.Row], json: bool) -> N
         for finding in verdict.findings
     ]
     before = f"{len(verdict.compared_with)} earlier releases" if verdict.compared_with else "nothing: the first release"
-    accepted = f", accepted all the same: {verdict.reason}" if verdict.reason else ""
+    accepted = f", accepted because: {verdict.reason}" if verdict.reason else ""
     if findings:
         show_rows(findings, f"compared with {before}{accepted}")
     else:

@@ -25,7 +25,7 @@ def discovery(
     dry_run: bool = False,
     json: bool = False,
 ) -> None:
-    """Run systems and show how many of the survey's references they find (recall, precision).
+    """Run systems and show how many of the surveys' references they find (recall, precision).
 
     Args:
         edition: Name of the edition; may be left out when there is only one.
@@ -44,7 +44,7 @@ def selection(
     dry_run: bool = False,
     json: bool = False,
 ) -> None:
-    """Run systems and show how well they order what they find (nDCG, MRR; graded and influential labels).
+    """Run systems and show how well they rank the references (nDCG, MRR; graded and influential labels).
 
     Args:
         edition: Name of the edition; may be left out when there is only one.
@@ -64,7 +64,7 @@ def organization(
     dry_run: bool = False,
     json: bool = False,
 ) -> None:
-    """Make mind-maps of an edition's topics, and score them against those of the surveys' authors.
+    """Build mind-maps of an edition's topics, and score them against the mind-maps of the surveys' authors.
 
     Args:
         edition: Name of the edition; may be left out when there is only one.
@@ -108,7 +108,7 @@ def _run_systems(
 
 
 def _show_estimate(pipeline: Pipeline, steps: Sequence[Step], json: bool) -> None:
-    """Says what steps would ask language models, by what systems usually ask."""
+    """Prints estimates of the language model calls of each step, from what systems usually need."""
     from flows.pipeline.estimates import estimate_steps
 
     found = estimate_steps(pipeline.store, pipeline.edition, steps)
@@ -117,4 +117,4 @@ def _show_estimate(pipeline: Pipeline, steps: Sequence[Step], json: bool) -> Non
     if json:
         show_json({"edition": pipeline.edition, "estimate": rows, "usd": total})
     else:
-        show_rows(rows, f"about {sum(step.calls for step in found):,} calls, {total:,.2f} USD; what is cached is free")
+        show_rows(rows, f"about {sum(step.calls for step in found):,} calls, {total:,.2f} USD; cached calls are free")

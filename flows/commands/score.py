@@ -19,14 +19,14 @@ HEADING_MEASURES = ("hsr", "her", "her_fallback", "gold_nodes", "nodes")
 def ranking(qrels: Path, run: Path, /, *, labels: Labels = "graded", json: bool = False) -> None:
     """Score a run file against relevance judgments, as trec_eval does.
 
-    Both may be TREC files or JSON. A topic that the run lacks counts 0 in `mean_all` and is left out of
+    Both files may be in TREC format or JSON. A topic missing from the run counts as 0 in `mean_all` and is left out of
     `mean_evaluated`.
 
     Args:
         qrels: Judgments: `topic 0 document label` lines, or {topic: {document: label}}.
         run: Rankings: `topic Q0 document rank score tag` lines, or {topic: [[document, score], ...]}.
-        labels: Labels as they are, or only 2 and more.
-        json: Print per-topic values and both means as JSON.
+        labels: `graded` uses the labels as they are; `influential` counts only labels of 2 and more.
+        json: Print the values per topic and both means as JSON.
     """
     evaluation = evaluate_run(read_qrels(qrels), read_run(run), labels)
     if json:
@@ -50,16 +50,16 @@ def tree(
     svg: Path | None = None,
     json: bool = False,
 ) -> None:
-    """Score trees against gold mind-maps: tree distances, node counts, heading recalls.
+    """Score trees against gold mind-maps: tree distances, node counts, recall of headings.
 
     Args:
         gold: One JSON tree, or JSON lines `{"file" or "corpusid" or ...: name, "tree": tree}`.
-        pred: Likewise; a gold tree without counterpart is scored as not built.
-        encoder: Sentence encoder of headings; all-MiniLM-L6-v2 is found offline.
-        threshold: Headings more similar than this match in the tree semantic distance.
-        entities: Who finds entities.
-        svg: Folder to draw each pair into, matched headings marked.
-        json: Print per-tree values and their means as JSON.
+        pred: In the same format; a gold tree without a counterpart is scored as not built.
+        encoder: Sentence encoder for headings; all-MiniLM-L6-v2 works offline.
+        threshold: Headings match in the tree semantic distance if their similarity is above this.
+        entities: How entities are found.
+        svg: Folder for a drawing of each pair, with matched headings marked.
+        json: Print the values per tree and their means as JSON.
     """
     rows = _score(gold, pred, encoder, threshold, entities, svg)
     if json:
@@ -87,10 +87,10 @@ def headings(
 
     Args:
         gold: As for `arena score tree`.
-        pred: Likewise.
-        encoder: Sentence encoder of headings; all-MiniLM-L6-v2 is found offline.
-        entities: Who finds entities.
-        json: Print per-tree values and their means as JSON.
+        pred: In the same format.
+        encoder: Sentence encoder for headings; all-MiniLM-L6-v2 works offline.
+        entities: How entities are found.
+        json: Print the values per tree and their means as JSON.
     """
     scored = _score(gold, pred, encoder, 0.8, entities, None)
     rows: list[tables.Row] = [
@@ -111,9 +111,8 @@ def _score(gold: Path, pred: Path, encoder: str, threshold: float, entities: str
 
     golden, built = read_trees(gold), read_trees(pred)
     if not golden.trees.keys() & built.trees.keys():
-        raise UsageError(
-            f"no tree of {pred} has the name of one of {gold} (of {pred.name}: {', '.join(sorted(built.trees)[:3])}...)"
-        )
+        named = ", ".join(sorted(built.trees)[:3])
+        raise UsageError(f"no tree in {pred} has the name of a tree in {gold}; {pred.name} has {named}...")
     chosen = {"encoder": label_encoder(encoder), "threshold": threshold, "entities": entities}
     rule = TreeScoreSettings.model_validate(chosen)
     scorer = TreeScorer(LabelVectors(Encoder(rule.encoder).encode), rule)
@@ -130,7 +129,7 @@ def _score(gold: Path, pred: Path, encoder: str, threshold: float, entities: str
 
 
 def _mean(rows: list[tables.Row]) -> tables.Row:
-    """Means over the rows that have a value."""
+    """Returns the mean of each column over the rows that have a value."""
     means: tables.Row = {"name": "mean"}
     for name in list(rows[0])[1:]:
         values = [value for row in rows if isinstance(value := row[name], int | float)]

@@ -1,4 +1,4 @@
-"""`arena search`: a question to one of an edition's retrievers, answered for a person."""
+"""`arena search`: searches an edition's documents with one of its retrievers."""
 
 from dataclasses import replace
 from datetime import date, timedelta
@@ -21,7 +21,7 @@ from tasks.store.editions import Editions
 from tasks.store.store import Store
 
 NOBODY = -1
-"""corpus_id of no paper: the question of a person is no survey that would have to be kept out."""
+"""corpus_id of no paper: a person's query belongs to no survey, so no survey is removed from the results."""
 
 
 def search(
@@ -39,13 +39,13 @@ def search(
     """Search an edition's documents.
 
     Args:
-        query: What is looked for.
+        query: Words or a sentence to search for.
         edition: Name of the edition; may be left out when there is only one.
-        retriever: Which engine.
-        field: Which index.
+        retriever: Name of the retriever.
+        field: Part of the documents that the index covers.
         before: Only papers published before this day, YYYY-MM-DD.
         k: Number of papers.
-        json: Print them as JSON.
+        json: Print the papers as JSON.
     """
     machine = machine or Machine()
     datasets = _open_datasets(Store(machine.root), edition, [*REQUIRED_DATASETS[retriever]], field)
@@ -72,7 +72,7 @@ def search(
 
 
 def _open_datasets(store: Store, edition: str | None, parts: list[str], field: Field) -> dict[str, Dataset]:
-    """The documents, the surveys and the indexes of one field, by the names that a backend knows them by."""
+    """Opens the documents, the surveys and the indexes of one field, keyed by the names that a backend expects."""
     name = choose_edition(store, edition)
     slots = Editions(store).load(name).slots
     wanted = {"documents": "documents", "surveys": "surveys", **{part: f"{part}/{field}" for part in parts}}

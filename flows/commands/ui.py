@@ -1,4 +1,4 @@
-"""Server, workers and deployments on one machine, for looking and trying: `arena ui`."""
+"""`arena ui`: starts the server, workers and deployments on one machine, to try them out."""
 
 import os
 import signal
@@ -20,10 +20,10 @@ from tasks.demo.release import SyntheticSettings, write_release
 def ui(
     *,
     folder: Path = Path("demo"),
-    port: Annotated[int, Parameter(help="Of the server, on 127.0.0.1; 0: any that is free.")] = 4200,
+    port: Annotated[int, Parameter(help="Port of the server on 127.0.0.1; 0: any free port.")] = 4200,
     papers: int = 1_000,
 ) -> None:
-    """Start server, workers and deployments on this machine with the demo's release, until Ctrl-C.
+    """Start the server, workers and deployments on this machine with the demo's release, until Ctrl-C.
 
     Args:
         folder: Folder for the release, the store and the server's files.
@@ -33,7 +33,7 @@ def ui(
     write_release(folder / "releases", SyntheticSettings(papers=papers))
     os.environ |= {"ARENA_ROOT": str(folder / "store"), "ARENA_RELEASES": str(folder / "releases")}
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    os.environ.pop("PREFECT_API_URL", None)  # never another server: what is set up here is for trying
+    os.environ.pop("PREFECT_API_URL", None)  # this set-up is for trying out: never change another server
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with ExitStack() as running:
         url = running.enter_context(prefect_api(folder / "prefect", port))
@@ -41,17 +41,15 @@ def ui(
         for pool in ("cpu", "gpu"):
             running.enter_context(worker(pool, folder / "prefect" / f"worker-{pool}.log"))
         show_text(f"Prefect: {url.removesuffix('/api')} (Ctrl-C ends it)")
-        show_text(
-            "Deployments, weekly, Quick run: all of a week; or build-corpus, then build-index, discovery, selection."
-        )
+        show_text("A whole week: Deployments, weekly, Quick run. Or: build-corpus, build-index, discovery, selection.")
         try:
             signal.pause()
         except KeyboardInterrupt:
-            show_text("ending workers and server")
+            show_text("stopping the workers and the server")
 
 
 def _set_up() -> None:
-    """The catalogue, prefilled so that nothing needs a network: the demo's encoder, releases from the folder."""
+    """Sets up all deployments with parameters that need no network: the demo's encoder, releases from the folder."""
     from flows.server.deploy import deploy_to_server
     from flows.server.deployments import CATALOGUE
 
@@ -63,7 +61,7 @@ def _set_up() -> None:
 
 @contextmanager
 def worker(pool: str, log: Path) -> Generator["subprocess.Popen[bytes]"]:
-    """A process worker of a pool in a group of its own; its runs end with it."""
+    """Runs a process worker of a pool in its own process group; its flow runs end with it."""
     command = [sys.executable, "-m", "prefect", "worker", "start", "--pool", pool, "--type", "process"]
     with log.open("ab") as output:
         process = subprocess.Popen(

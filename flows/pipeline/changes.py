@@ -12,7 +12,7 @@ from tasks.store.store import Store
 
 
 class Changes(NamedTuple):
-    """Rows about the datasets, the topics that changed, and the scores on topics that stayed the same."""
+    """Rows about the datasets, the changed topics, and the scores on the unchanged topics."""
 
     datasets: list[Row]
     topics: list[Row]

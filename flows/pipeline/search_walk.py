@@ -47,7 +47,7 @@ def ask_engines(pipeline: Pipeline, settings: SearchSettings, queries: Sequence[
     """Sends every query to every engine. Nothing is judged yet.
 
     Raises:
-        UsageError: An engine, a judge or a model does not exist.
+        UsageError: An engine, a judge or a model does not exist, or two judges have the same name.
         ArenaError: A stage failed.
     """
     store, edition = pipeline.store, pipeline.edition
@@ -64,7 +64,7 @@ def ask_engines(pipeline: Pipeline, settings: SearchSettings, queries: Sequence[
 def judge_results(
     pipeline: Pipeline, settings: SearchSettings, searched: Searched, labels: Path | None = None
 ) -> Slots:
-    """Judges the results, scores the engines and writes the report. Returns every slot, the results' too.
+    """Judges the results, scores the engines and writes the report. Returns all slots, including those of the results.
 
     Raises:
         ArenaError: A stage failed.
@@ -95,7 +95,7 @@ def _budget(pipeline: Pipeline) -> BudgetSettings:
 
 
 def _encoder(pipeline: Pipeline, settings: SearchSettings) -> EncoderSettings | None:
-    """Returns the encoder of the field's embeddings; None: there are none."""
+    """Returns the encoder of the field's embeddings, or None if the edition has none."""
     ref = Editions(pipeline.store).load(pipeline.edition).slots.get(f"embeddings/{settings.field}")
     if ref is None:
         return None

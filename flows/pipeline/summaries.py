@@ -1,4 +1,4 @@
-"""What a person is shown of an edition, as rows: counts, scores, lineage."""
+"""Table rows about an edition for people to read: counts, scores, lineage."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,7 +13,7 @@ Row = dict[str, str | int | float | None]
 
 
 def count_rows(store: Store, slots: Mapping[str, Ref]) -> list[Row]:
-    """What each stage did with what it read; `dropped` names the reasons."""
+    """Returns what each stage read, kept and dropped; `dropped` names the reasons."""
     rows: list[Row] = []
     for slot, ref in slots.items():
         manifest = store.open(ref).manifest
@@ -34,12 +34,12 @@ def count_rows(store: Store, slots: Mapping[str, Ref]) -> list[Row]:
 
 
 def score_rows(store: Store, slots: Mapping[str, Ref], task: RankingTask, labels: Labels = "graded") -> list[Row]:
-    """Means over all topics of every `scores/` slot, with the ends of their 95 % intervals.
+    """Returns the means over all topics of each `scores/` slot, with the bounds of their 95 % intervals.
 
     Args:
-        store: Where the datasets lie.
-        slots: Of an edition; others than `scores/` are passed over.
-        task: Which measures.
+        store: Store of the datasets.
+        slots: Slots of an edition; only `scores/` slots are read.
+        task: The task whose measures are shown.
         labels: `graded` or `influential`.
     """
     return [_score_row(store, ref, task, labels) for slot, ref in slots.items() if slot.startswith("scores/")]
@@ -63,11 +63,11 @@ TREE_MEASURES: Mapping[str, str] = {
     "nodes": "nodes",
     "gold_nodes": "gold nodes",
 }
-"""Measures of built trees, with the names that people know them by."""
+"""Measures of built trees, with their usual names."""
 
 
 def tree_rows(store: Store, slots: Mapping[str, Ref]) -> list[Row]:
-    """Means over topics of every `tree_scores/` slot; a measure that nobody asked for is not there."""
+    """Returns the means over topics of each `tree_scores/` slot, for the measures that were computed."""
     return [_tree_row(store, ref) for slot, ref in slots.items() if slot.startswith("tree_scores/")]
 
 
@@ -85,7 +85,7 @@ def _tree_row(store: Store, ref: Ref) -> Row:
 
 
 def people_rows(scores: Sequence[Row], task: RankingTask) -> list[Row]:
-    """Score rows for reading: one cell a measure, `mean (low-high)`."""
+    """Returns score rows with one cell per measure: `mean (low-high)`."""
     return [
         {name: row[name] for name in ("run", "topics", "covered")}
         | {label: _interval(row, measure) for measure, label in column_labels(task).items()}
@@ -99,7 +99,7 @@ def _interval(row: Row, measure: str) -> str:
 
 
 def lineage_rows(store: Store, slots: Mapping[str, Ref]) -> list[Row]:
-    """From which datasets and release files each slot was made."""
+    """Returns the datasets and release files that each slot was made from."""
     rows: list[Row] = []
     for slot, ref in slots.items():
         manifest = store.open(ref).manifest
@@ -122,5 +122,5 @@ def lineage_rows(store: Store, slots: Mapping[str, Ref]) -> list[Row]:
 
 
 def slot_refs(slots: Mapping[str, Ref]) -> dict[str, dict[str, str]]:
-    """Slots as plain values."""
+    """Returns slots as plain values for JSON."""
     return {slot: ref.model_dump() for slot, ref in slots.items()}

@@ -86,7 +86,7 @@ def test_a_refused_release_exits_1_until_a_person_accepts_it(arena: Arena, serve
     assert code == 1
     assert "rows" not in err
     assert f"arena: release {NEW} is refused" in err
-    assert f"the last good one is {OLD}" in err
+    assert f"the last accepted release is {OLD}" in err
     assert err.count("\n") == 1
     assert "refused" in out
     code, out, _ = arena("check", NEW, "--accept", "citations moved", "--json")
