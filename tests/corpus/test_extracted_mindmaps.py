@@ -109,7 +109,7 @@ def test_every_figure_ends_with_an_outcome_and_the_largest_map_is_kept(
     assert [(row["topic_id"], row["figure"], row["nodes"], row["depth"]) for row in maps] == wanted
     assert tree_labels(parse_tree(maps[0]["tree"])) == ["Birds", "Owls", "Ducks", "Teal"]
     assert {(row["source"], row["model"], row["prompt_id"]) for row in maps} == {
-        ("figure model", NAME, "figure_tree@1")
+        ("figure model", NAME, "figure_tree@2")
     }
     assert maps[0]["image_sha256"] == hashlib.sha256(pictures["large.png"]).hexdigest()
     readings = pl.read_parquet(dataset.files("figure_readings"))

@@ -70,7 +70,7 @@ def test_every_candidate_gets_the_models_verdict_or_counts_as_failed(
         (5, False, "ok"),
     ]  # fmt: skip
     assert rows[0]["reason"] == "It reviews."
-    assert {(row["model"], row["prompt_id"], row["selector"]) for row in rows} == {(NAME, "survey_verdict@1", "model")}
+    assert {(row["model"], row["prompt_id"], row["selector"]) for row in rows} == {(NAME, "survey_verdict@2", "model")}
     counts = dataset.manifest.counts
     assert (counts.kept, counts.failed, counts.dropped) == (1, 3, {"rejected": 2, "title": 1})
     calls = pl.read_parquet(dataset.files("calls"))
@@ -109,7 +109,7 @@ def test_only_new_and_changed_candidates_are_asked_about(
     ]  # fmt: skip
     assert '"temperature":0' in server.seen[0].body.decode() and '"seed":42' in server.seen[0].body.decode()
 
-    monkeypatch.setattr(ModelSelector, "prompt_id", "survey_verdict@2")
+    monkeypatch.setattr(ModelSelector, "prompt_id", "survey_verdict@3")
     assert build(corpus, {1: "Survey one", 2: "Survey two"})[1] == ["Survey one", "Survey two"]
 
 

@@ -34,12 +34,12 @@ def test_a_sealed_edition_is_rebuilt_offline_to_the_same_bytes(arena: Arena, end
     assert row["run"] == "zero_shot.bm25.abstract+stand-in"
     assert row["covered"] == row["topics"] > 0
     costs = arena.json("llm", "cost")
-    assert [call["prompt"] for call in costs["calls"]] == ["zero_shot@1"]
+    assert [call["prompt"] for call in costs["calls"]] == ["zero_shot@2"]
     assert costs["calls"][0]["calls"] == row["topics"]
     replay = arena.folder / "calls.jsonl"
     assert arena("llm", "seal", "--to", replay)[0] == 0
     assert arena("llm", "export", "--to", arena.folder / "calls.parquet")[0] == 0
-    assert pl.read_parquet(arena.folder / "calls.parquet")["prompt"].to_list() == ["zero_shot@1"] * row["topics"]
+    assert pl.read_parquet(arena.folder / "calls.parquet")["prompt"].to_list() == ["zero_shot@2"] * row["topics"]
     assert arena.json("llm", "why-miss", "--replay", replay) == {"asked": row["topics"], "missed": []}
 
     endpoint.setenv("ARENA_LLM_BASE_URL", "http://127.0.0.1:9/v1")
