@@ -11,7 +11,7 @@ from random import Random
 from typing import Literal, NamedTuple, TypeVar
 
 from schemas.mindmap import Tree
-from tasks.demo import words as words
+from tasks.demo.words import WORDS
 
 T = TypeVar("T")
 Kind = Literal["paper", "survey", "questionnaire", "telescope"]
@@ -108,18 +108,18 @@ class PaperGenerator:
     def _make_choices(self, area: int, block: int) -> dict[str, Sequence[str]]:
         """Returns the vocabulary of an area in a block."""
         random = self._random("topic", area, block)
-        favourites = random.sample(words.AREAS[area].words, 8)
+        favourites = random.sample(WORDS.areas[area].words, 8)
         return {
-            "name": words.AREAS[area].names,
+            "name": WORDS.areas[area].names,
             "word": favourites,
-            "other": words.AREAS[area].words,
-            "aspect": pick(random, words.ASPECTS),
-            "system": ["".join(pick(random, words.SYLLABLES) for _ in range(3)).capitalize() for _ in range(6)],
-            "method": random.sample(words.METHODS, 6),
-            "adjective": words.ADJECTIVES,
-            "quality": words.QUALITIES,
-            "people": words.PEOPLE,
-            "theme": words.THEMES,
+            "other": WORDS.areas[area].words,
+            "aspect": pick(random, WORDS.aspects),
+            "system": ["".join(pick(random, WORDS.syllables) for _ in range(3)).capitalize() for _ in range(6)],
+            "method": random.sample(WORDS.methods, 6),
+            "adjective": WORDS.adjectives,
+            "quality": WORDS.qualities,
+            "people": WORDS.people,
+            "theme": WORDS.themes,
             "number": [str(number) for number in range(2, 13)],
             "percent": [str(number) for number in range(3, 60)],
         }
@@ -128,7 +128,7 @@ class PaperGenerator:
         area, rank, block = _place(number)
         random = self._random(number, "head")
         kind = _kind(area, rank)
-        title = _sentence(pick(random, words.TITLES[kind]), _Fill(random, self._choices(area, block)))
+        title = _sentence(pick(random, WORDS.titles[kind]), _Fill(random, self._choices(area, block)))
         year = FIRST_YEAR + (LAST_YEAR - FIRST_YEAR) * rank // RANKS + random.randint(-3, 3) + 2 * (kind == "survey")
         year = min(LAST_YEAR, max(FIRST_YEAR, year))
         return Head(
@@ -137,7 +137,7 @@ class PaperGenerator:
             kind,
             title,
             tuple(
-                f"{pick(random, words.GIVEN_NAMES)} {pick(random, words.FAMILY_NAMES)}"
+                f"{pick(random, WORDS.given_names)} {pick(random, WORDS.family_names)}"
                 for _ in range(random.randint(1, 5))
             ),
             date(year, 1, 1) + timedelta(days=random.randrange(365)),
@@ -153,7 +153,7 @@ class PaperGenerator:
         abstract = self._write(head, random, fill, 6) if random.random() < ABSTRACT_SHARE else None
         references = tuple(self._cite(head, random))
         has_text = random.random() < self._full_text_share
-        field, venue = words.FIELDS.get(head.kind, (words.AREAS[area].field, words.AREAS[area].venue))
+        field, venue = WORDS.fields.get(head.kind, (WORDS.areas[area].field, WORDS.areas[area].venue))
         sections = tuple(self._make_sections(head, random, fill)) if has_text else ()
         return Paper(head, field, venue, abstract, references, sections)
 
@@ -162,7 +162,7 @@ class PaperGenerator:
         area, _, block = _place(number)
         random = self._random(number, "mindmap")
         choices = self._choices(area, block)
-        nouns = iter(random.sample(words.AREAS[area].words, 12))
+        nouns = iter(random.sample(WORDS.areas[area].words, 12))
         top = _node(_sentence("{aspect} {name}", _Fill(random, choices)))
         for method in random.sample(choices["method"], random.randint(2, 4)):
             top["children"].append(branch := _node(method.capitalize()))
@@ -174,12 +174,12 @@ class PaperGenerator:
         return top
 
     def _write(self, head: Head, random: Random, fill: _Fill, sentences: int) -> str:
-        patterns = words.SENTENCES[head.kind]
+        patterns = WORDS.sentences[head.kind]
         return " ".join(_sentence(pick(random, patterns), fill) for _ in range(sentences))
 
     def _make_sections(self, head: Head, random: Random, fill: _Fill) -> Iterator[tuple[str, tuple[str, ...]]]:
-        for heading in words.SECTIONS:
-            if head.kind == "survey" and heading in words.RESULT_SECTIONS:
+        for heading in WORDS.sections:
+            if head.kind == "survey" and heading in WORDS.result_sections:
                 heading = _sentence("{method} for {word}", fill)
             yield heading, tuple(self._write(head, random, fill, 4) for _ in range(self._paragraphs))
 
@@ -204,13 +204,13 @@ def _node(label: str) -> Tree:
 
 def _place(number: int) -> tuple[int, int, int]:
     """Returns area, rank and block of a paper."""
-    block, inside = divmod(number, RANKS * len(words.AREAS))
-    rank, area = divmod(inside, len(words.AREAS))
+    block, inside = divmod(number, RANKS * len(WORDS.areas))
+    rank, area = divmod(inside, len(WORDS.areas))
     return area, rank, block
 
 
 def _number(area: int, rank: int, block: int) -> int:
-    return (block * RANKS + rank) * len(words.AREAS) + area
+    return (block * RANKS + rank) * len(WORDS.areas) + area
 
 
 def _kind(area: int, rank: int) -> Kind:
