@@ -3,20 +3,26 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import Field
 
 from schemas.settings import Settings
-from schemas.tables.paperqa_papers import PAPERQA_CHUNKS
-from tasks.store.parquet import write_table
+from schemas.table import RowT, Table
+from schemas.tables.paperqa_papers import (
+    PAPERQA_CHUNKS,
+    PAPERQA_EQUATIONS,
+    PAPERQA_FIGURES,
+    PAPERQA_PAPERS,
+    PAPERQA_SECTIONS,
+    PAPERQA_TABLES,
+    PaperqaChunkRow,
+)
+from tasks.store.parquet import write_rows
 from tasks.store.shard import Shard
 from tasks.store.stage import stage
 from tasks.store.workspace import Workspace
-
-Row = dict[str, Any]
 
 SHARD_IDS = 2**32
 """Range of passage numbers reserved for each shard, so that numbers do not depend on other shards."""
@@ -29,6 +35,15 @@ class ChunkSettings(Settings):
     """How papers are cut."""
 
     characters: int = Field(default=512, ge=64, le=8192, description="Longest passage, in characters; none overlap.")
+
+
+class _Passage(NamedTuple):
+    """A passage of a paper, with the heading above it and its page."""
+
+    text: str
+    kind: str
+    section: str | None
+    page: int | None
 
 
 @stage("paperqa_chunks", version=1, settings=ChunkSettings, after="paperqa_store")
@@ -50,37 +65,32 @@ def paperqa_chunks(work: Workspace[ChunkSettings]) -> None:
 
 
 def _write_chunks(shard: Shard, folder: Path, most: int) -> None:
-    def rows(prefix: str) -> list[Row]:
-        return pq.read_table(folder / f"{prefix}-{shard.name}.parquet").to_pylist()
+    def rows(prefix: str, table: Table[RowT]) -> list[RowT]:
+        return table.rows(pq.read_table(folder / f"{prefix}-{shard.name}.parquet"))
 
-    papers = rows("part")
-    items: dict[str, list[Row]] = {paper["paper_id"]: [] for paper in papers}
+    papers = rows("part", PAPERQA_PAPERS)
+    passages: dict[str, list[_Passage]] = {paper.paper_id: [] for paper in papers}
+
+    def add(paper_id: str, kind: str, text: str, page: int | None = None, section: str | None = None) -> None:
+        passages[paper_id] += (_Passage(piece, kind, section, page) for piece in split_text(text, most))
+
     for paper in papers:
-        items[paper["paper_id"]] += _passages("abstract", None, None, paper["abstract"], most)
-    for row in rows("sections"):
-        items[row["paper_id"]] += _passages("text", row["title"], row["page"], row["text"] or row["title"], most)
-    for row in rows("tables"):
-        text = f"{row['caption']}\n{_TAGS.sub(' ', row['html'])}"
-        items[row["paper_id"]] += _passages("table", None, row["page"], text, most)
-    for row in rows("figures"):
-        items[row["paper_id"]] += _passages("figure", None, row["page"], row["caption"], most)
-    for row in rows("equations"):
-        items[row["paper_id"]] += _passages("equation", None, row["page"], row["text"], most)
-    found = [
-        {"corpus_id": 0, "title": paper["title"], "paper_id": paper["paper_id"], **item}
-        for paper in papers
-        for item in items[paper["paper_id"]]
+        add(paper.paper_id, "abstract", paper.abstract)
+    for section in rows("sections", PAPERQA_SECTIONS):
+        add(section.paper_id, "text", section.text or section.title, section.page, section.title)
+    for table in rows("tables", PAPERQA_TABLES):
+        add(table.paper_id, "table", f"{table.caption}\n{_TAGS.sub(' ', table.html)}", table.page)
+    for figure in rows("figures", PAPERQA_FIGURES):
+        add(figure.paper_id, "figure", figure.caption, figure.page)
+    for equation in rows("equations", PAPERQA_EQUATIONS):
+        add(equation.paper_id, "equation", equation.text, equation.page)
+    found = ((paper, passage) for paper in papers for passage in passages[paper.paper_id])
+    chunks = [
+        PaperqaChunkRow(number, paper.title, passage.text, paper.paper_id, *passage[1:])
+        for number, (paper, passage) in enumerate(found, int(shard.name) * SHARD_IDS)
     ]
-    for place, row in enumerate(found, int(shard.name) * SHARD_IDS):
-        row["corpus_id"] = place
-    table = pa.Table.from_pylist(found, PAPERQA_CHUNKS.arrow)
-    shard.counts.read, shard.counts.kept = len(papers), table.num_rows
-    write_table(shard.file(f"part-{shard.name}.parquet"), PAPERQA_CHUNKS, table)
-
-
-def _passages(kind: str, section: str | None, page: int | None, text: str, most: int) -> Iterator[Row]:
-    for piece in split_text(text, most):
-        yield {"kind": kind, "section": section, "page": page, "abstract": piece}
+    shard.counts.read, shard.counts.kept = len(papers), len(chunks)
+    write_rows(shard.file(f"part-{shard.name}.parquet"), PAPERQA_CHUNKS, chunks)
 
 
 def split_text(text: str, most: int) -> Iterator[str]:
