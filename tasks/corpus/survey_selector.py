@@ -40,7 +40,7 @@ class Verdict(NamedTuple):
 
 
 class SurveyAnswer(BaseModel):
-    """A model's answer about one candidate."""
+    """A verdict as a model answers it."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 

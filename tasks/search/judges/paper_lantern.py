@@ -11,7 +11,7 @@ from tasks.search.judge import Verdict, judge
 
 
 class Relevance(BaseModel):
-    """The judgment in the model's answer."""
+    """The judgment as the model writes it."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -21,7 +21,7 @@ class Relevance(BaseModel):
 
 
 class Answer(BaseModel):
-    """The JSON object that the model must return."""
+    """The object around it."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 

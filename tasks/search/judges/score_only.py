@@ -7,7 +7,7 @@ from tasks.search.judge import Verdict, judge
 
 
 class Level(BaseModel):
-    """The judgment in the model's answer."""
+    """The judgment as the model writes it."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
