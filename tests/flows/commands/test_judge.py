@@ -82,6 +82,14 @@ def test_from_queries_to_a_page(
     assert "Short &lt;script&gt;" in figure
     assert (tmp_path / "page" / "trec" / tag / "runs" / "bm25.abstract@5.txt").read_text().startswith("some/q0 Q0 ")
 
+    sheet = ("audit", "judgments", "--root", tmp_path / "store", "--n", "3", "--to", tmp_path / "sheet.csv", "--json")
+    assert arena(*sheet, "--judge", "nobody") == 2
+    assert f"/judgments/{tag}" in capsys.readouterr().err
+    assert arena(*sheet) == 0
+    assert json.loads(capsys.readouterr().out)["papers"] == 3
+    papers = pl.read_csv(tmp_path / "sheet.csv")
+    assert (papers.height, papers["label"].null_count(), "score" in papers.columns) == (3, 3, False)
+
     calls = len(server.seen)
     assert arena(*asked) == 0
     assert len(server.seen) == calls, "a second run judges nothing"
