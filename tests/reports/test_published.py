@@ -1,8 +1,7 @@
 """The figures of other papers: complete, plausible, and named as our measures are."""
 
 from tasks.metrics.ranking import all_measures
-from tasks.reports.published import PUBLISHED, PUBLISHED_TREES
-from tasks.reports.published_paperqa import PUBLISHED_METHODS, PUBLISHED_MODELS
+from tasks.reports.published import PUBLISHED, PUBLISHED_METHODS, PUBLISHED_MODELS, PUBLISHED_TREES
 
 
 def test_every_baseline_has_both_retrievers_and_every_measure_once() -> None:

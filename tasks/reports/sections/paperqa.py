@@ -8,7 +8,7 @@ import polars as pl
 from schemas.paperqa import TASK_TAGS
 from schemas.tables.paperqa_scores import PAPERQA_SUMMARIES, PaperqaSummaryRow
 from tasks.reports.blocks import Cell, Change, Section, TableBlock
-from tasks.reports.published_paperqa import PUBLISHED_METHODS, PUBLISHED_MODELS
+from tasks.reports.published import PUBLISHED_METHODS, PUBLISHED_MODELS
 from tasks.reports.source import ReportSource
 from tasks.stats.intervals import compare
 
