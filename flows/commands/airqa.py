@@ -42,14 +42,12 @@ def check(questions: Path, /, *, metadata: Path | None = None, json: bool = Fals
     if json:
         show_json([finding.model_dump() for finding in findings])
     else:
-        rows: list[tables.Row] = [
+        rows = [
             {"rule": f.rule, "line": f.line, "uuid": f.uuid, "where": f.where, "message": f.message} for f in findings
         ]
         show_rows(rows, questions.name)
         counts = Counter(finding.rule for finding in findings)
-        summary: list[tables.Row] = [
-            {"rule": rule, "findings": counts[rule], "meaning": RULES[rule]} for rule in RULES if counts[rule]
-        ]
+        summary = [{"rule": rule, "findings": counts[rule], "meaning": RULES[rule]} for rule in RULES if counts[rule]]
         show_rows(summary, "broken rules; V: error, W: warning")
     return int(any(finding.severity == "hard" for finding in findings))
 
@@ -86,7 +84,7 @@ def run(
     if json:
         show_json({"means": means, "report": str(page / "report.html"), "datasets": tables.slot_refs(built)})
         return
-    rows: list[tables.Row] = [
+    rows = [
         {"system": tag, **{group: of_run[group]["mean"] for group in SHOWN if group in of_run}}
         for tag, of_run in means.items()
     ]
@@ -126,7 +124,7 @@ def score(
         found = {name: vars(mean) for name, mean in means.items()}
         show_json({"means": found, "scores": {uuid: score._asdict() for uuid, score in scores.items()}})
         return
-    rows: list[tables.Row] = [{"tag": name, **vars(mean)} for name, mean in means.items()]
+    rows = [{"tag": name, **vars(mean)} for name, mean in means.items()]
     show_rows(rows, f"{answers.name}: {len(scores)} questions")
 
 
@@ -138,7 +136,7 @@ def extract(pdfs: Path, to: Path, /) -> int:
         to: Folder for UUID.json.
     """
     failed = extract_folder(pdfs, to)
-    rows: list[tables.Row] = [{"file": name, "problem": problem} for name, problem in failed.items()]
+    rows = [{"file": name, "problem": problem} for name, problem in failed.items()]
     if rows:
         show_rows(rows, "PDFs that could not be read")
     show_text(f"processed data: {to}")

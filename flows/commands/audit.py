@@ -8,7 +8,6 @@ from cyclopts.validators import Number
 
 from flows.commands.options import Folder, open_store
 from flows.commands.terminal import show_json, show_rows, show_text
-from flows.pipeline import summaries as tables
 from flows.pipeline.machine import StoreFolder
 from flows.pipeline.walk import choose_edition, remedy
 from schemas.errors import UsageError
@@ -118,7 +117,7 @@ def score(file: Path, /, *, json: bool = False) -> None:
         ]
         show_json({"sheet": answers.sheet, "questions": found})
         return
-    rows: list[tables.Row] = [
+    rows = [
         {
             "question": one.question,
             "yes": one.ours.yes,

@@ -4,7 +4,6 @@ from pathlib import Path
 
 from flows.commands.options import Folder, open_store
 from flows.commands.terminal import show_json, show_rows
-from flows.pipeline import summaries as tables
 from flows.pipeline.models import choose_model, model_access
 from flows.pipeline.walk import choose_edition
 from schemas.errors import UsageError
@@ -44,7 +43,7 @@ def selector(
     if json:
         show_json({**found._asdict(), "confusions": [wrong._asdict() for wrong in found.confusions]})
         return
-    summary: tables.Row = {
+    summary = {
         "precision": found.precision,
         "recall": found.recall,
         "F1": found.f1,
@@ -53,5 +52,5 @@ def selector(
         "not in the edition": found.absent,
     }
     if found.confusions:
-        show_rows([dict(wrong._asdict()) for wrong in found.confusions], "papers with another label")
+        show_rows([wrong._asdict() for wrong in found.confusions], "papers with another label")
     show_rows([summary], f"selector {name} against {labels.name}")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 from flows.commands.options import FLAT
 from flows.commands.terminal import show_json, show_rows, show_text
-from flows.pipeline import summaries as tables
 from flows.server.local_server import prefect_api
 from flows.server.settings import DeploySettings
 from schemas.errors import UsageError
@@ -34,7 +33,7 @@ def deploy(*, settings: Annotated[DeploySettings | None, FLAT] = None, json: boo
 
 
 def _show(changes: Sequence["Change"], json: bool) -> None:
-    rows: list[tables.Row] = [dict(change._asdict()) for change in changes]
+    rows = [change._asdict() for change in changes]
     if json:
         show_json(rows)
         return

@@ -4,7 +4,7 @@ from datetime import date
 from pathlib import Path
 
 from flows.commands.options import Folder, open_store
-from flows.commands.terminal import show_json, show_rows, show_text
+from flows.commands.terminal import show_json, show_list, show_rows, show_text
 from flows.pipeline import summaries as tables
 from flows.pipeline.changes import change_rows, fresh_rows
 from flows.pipeline.walk import choose_edition
@@ -20,7 +20,7 @@ def list_editions(*, folder: Folder = None, json: bool = False) -> None:
         json: Print as JSON.
     """
     editions = Editions(open_store(folder))
-    rows: list[tables.Row] = [
+    rows = [
         {
             "edition": found.name,
             "release": found.release,
@@ -30,10 +30,7 @@ def list_editions(*, folder: Folder = None, json: bool = False) -> None:
         }
         for found in map(editions.load, editions.names())
     ]
-    if json:
-        show_json(rows)
-    else:
-        show_rows(rows)
+    show_list(rows, json=json)
 
 
 def show(name: str, /, *, folder: Folder = None, json: bool = False) -> None:
@@ -96,7 +93,7 @@ def verify(name: str, /, *, hashes: bool = False, folder: Folder = None, json: b
         json: Print the problems as JSON.
     """
     problems = Editions(open_store(folder)).problems(name, check_hashes=hashes)
-    rows: list[tables.Row] = [{"path": str(problem.path), "problem": problem.what} for problem in problems]
+    rows = [{"path": str(problem.path), "problem": problem.what} for problem in problems]
     if json:
         show_json(rows)
     elif rows:
@@ -165,9 +162,7 @@ def gc(*, delete: bool = False, folder: Folder = None, json: bool = False) -> No
         json: Print as JSON.
     """
     garbage = collect(open_store(folder), dry_run=not delete)
-    rows: list[tables.Row] = [
-        {"path": str(item.path), "MB": round(item.size / 1e6, 1), "why": item.why} for item in garbage
-    ]
+    rows = [{"path": str(item.path), "MB": round(item.size / 1e6, 1), "why": item.why} for item in garbage]
     if json:
         show_json({"deleted": delete, "found": rows})
         return

@@ -8,7 +8,7 @@ import polars as pl
 from cyclopts import Parameter
 
 from flows.commands.options import FLAT
-from flows.commands.terminal import Display, show_json, show_rows, show_text
+from flows.commands.terminal import Display, show_json, show_list, show_rows, show_text
 from flows.pipeline import summaries as tables
 from flows.pipeline.machine import Machine
 from flows.pipeline.search_walk import Searched, ask_engines, estimate, judge_results, search_edition
@@ -73,7 +73,7 @@ def judge(
 
 def _show_marginals(queries: list[SearchQuery], json: bool) -> None:
     unknown = unknown_values(queries)
-    rows: list[tables.Row] = [
+    rows = [
         {
             "test set": test_set,
             "dimension": dimension,
@@ -85,14 +85,11 @@ def _show_marginals(queries: list[SearchQuery], json: bool) -> None:
         }
         for (test_set, dimension, value), number in marginals(queries).items()
     ]
-    if json:
-        show_json(rows)
-    else:
-        show_rows(rows, f"{len(queries):,} queries")
+    show_list(rows, f"{len(queries):,} queries", json=json)
 
 
 def _show_estimate(costs: dict[str, Estimate], json: bool) -> None:
-    rows: list[tables.Row] = [
+    rows = [
         {
             "judge": tag,
             "judgments": cost.calls,
@@ -103,10 +100,7 @@ def _show_estimate(costs: dict[str, Estimate], json: bool) -> None:
         }
         for tag, cost in costs.items()
     ]
-    if json:
-        show_json(rows)
-    else:
-        show_rows(rows, "estimated cost of judging; no judge was called")
+    show_list(rows, "estimated cost of judging; no judge was called", json=json)
 
 
 def _show_scores(pipeline: Pipeline, searched: Searched, built: Slots, to: Path | None, json: bool) -> None:

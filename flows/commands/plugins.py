@@ -1,7 +1,7 @@
 """`arena plugins`: what is registered, of this project and of installed packages."""
 
 import arena
-from flows.commands.terminal import show_json, show_rows
+from flows.commands.terminal import show_list
 
 
 def plugins(kind: str | None = None, /, *, json: bool = False) -> None:
@@ -12,7 +12,4 @@ def plugins(kind: str | None = None, /, *, json: bool = False) -> None:
         json: Print as JSON.
     """
     found = [plugin._asdict() for plugin in arena.plugins(kind)]
-    if json:
-        show_json(found)
-    else:
-        show_rows(found)
+    show_list(found, json=json)

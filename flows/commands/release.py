@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 from flows.commands.options import FLAT
-from flows.commands.terminal import show_json, show_rows, show_text
+from flows.commands.terminal import show_json, show_list, show_rows, show_text
 from flows.commands.transfer import show_transfer
 from flows.pipeline import summaries as tables
 from flows.pipeline.machine import Machine, ReleaseFolder
@@ -37,17 +37,14 @@ def list_found(
     """
     releases = (folder or ReleaseFolder()).releases
     here = list_releases(releases)
-    rows: list[tables.Row] = [{"release": release} for release in here]
+    rows = [{"release": release} for release in here]
     title = f"releases in {releases}"
     if remote:
         with open_api(upstream) as api:
             offered = api.releases()
         rows = [{"release": one, "here": find_standing(releases, one) if one in here else "no"} for one in offered]
         title = f"releases at {api.settings.url}"
-    if json:
-        show_json(rows)
-    else:
-        show_rows(rows, title)
+    show_list(rows, title, json=json)
 
 
 def fetch(
@@ -168,7 +165,7 @@ def _show_reports(reports: list[FetchReport], json: bool) -> None:
     if json:
         show_json([report.model_dump(mode="json") for report in reports])
         return
-    rows: list[tables.Row] = [
+    rows = [
         {
             "fetched": report.name,
             "files": report.files,
@@ -188,7 +185,7 @@ def _show_verdict(verdict: Verdict, datasets: list[tables.Row], json: bool) -> N
         return
     if datasets:
         show_rows(datasets, f"release {verdict.release}", decimals=1)
-    findings: list[tables.Row] = [
+    findings = [
         {
             "": "refused" if finding.refuses else "warning",
             "dataset": finding.dataset,

@@ -112,7 +112,7 @@ def _show_estimate(pipeline: Pipeline, steps: Sequence[Step], json: bool) -> Non
     from flows.pipeline.estimates import estimate_steps
 
     found = estimate_steps(pipeline.store, pipeline.edition, steps)
-    rows: list[tables.Row] = [step._asdict() for step in found]
+    rows = [step._asdict() for step in found]
     total = sum(step.usd for step in found)
     if json:
         show_json({"edition": pipeline.edition, "estimate": rows, "usd": total})

@@ -34,9 +34,7 @@ def ranking(qrels: Path, run: Path, /, *, labels: Labels = "graded", json: bool 
         return
     means = {"mean_all": evaluation["mean_all"] or {}, "mean_evaluated": evaluation["mean_evaluated"] or {}}
     names = list(means["mean_all"] or means["mean_evaluated"])
-    rows: list[tables.Row] = [
-        {"measure": name, **{kind: values.get(name) for kind, values in means.items()}} for name in names
-    ]
+    rows = [{"measure": name, **{kind: values.get(name) for kind, values in means.items()}} for name in names]
     show_rows(rows, f"{run.name}, {labels} labels, {len(evaluation['per_topic'])} topics evaluated")
 
 
@@ -69,9 +67,9 @@ def tree(
     distances = [name for name in rows[0] if name.startswith("tsd_") and name != "tsd_normalised"]
     others = [name for name in rows[0] if name not in (*distances, "built")]
     chosen = distance_measure(threshold)
-    main: list[tables.Row] = [{name: row[name] for name in [*others, chosen] if name in row} for row in shown]
+    main = [{name: row[name] for name in [*others, chosen] if name in row} for row in shown]
     show_rows(main, f"{pred.name} against {gold.name}: headings compared by {encoder}, matching above {threshold:g}")
-    by_threshold: list[tables.Row] = [{name: row[name] for name in ["name", *distances]} for row in shown[-1:]]
+    by_threshold = [{name: row[name] for name in ["name", *distances]} for row in shown[-1:]]
     show_rows(by_threshold, "tree semantic distance by threshold")
 
 
@@ -93,9 +91,7 @@ def headings(
         json: Print the values per tree and their means as JSON.
     """
     scored = _score(gold, pred, encoder, 0.8, entities, None)
-    rows: list[tables.Row] = [
-        {name: row[name] for name in ("name", *HEADING_MEASURES) if name in row} for row in scored
-    ]
+    rows = [{name: row[name] for name in ("name", *HEADING_MEASURES) if name in row} for row in scored]
     if json:
         show_json({"encoder": encoder, "trees": rows, "mean": _mean(rows)})
         return

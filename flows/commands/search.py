@@ -7,8 +7,7 @@ from typing import Annotated
 import numpy as np
 
 from flows.commands.options import FLAT
-from flows.commands.terminal import show_json, show_rows
-from flows.pipeline import summaries as tables
+from flows.commands.terminal import show_list
 from flows.pipeline.machine import Machine
 from flows.pipeline.walk import choose_edition, remedy
 from schemas.errors import UsageError
@@ -55,7 +54,7 @@ def search(
     hits = backend.engines[retriever].search(query, k, allowed).hits
     documents = backend.reader.read([hit.corpus_id for hit in hits])
     days = everybody.days[everybody.rows(np.array([hit.corpus_id for hit in hits], np.int64))]
-    rows: list[tables.Row] = [
+    rows = [
         {
             "rank": rank,
             "score": round(hit.score, 4),
@@ -65,10 +64,7 @@ def search(
         }
         for rank, (hit, document, day) in enumerate(zip(hits, documents, days, strict=True), 1)
     ]
-    if json:
-        show_json(rows)
-    else:
-        show_rows(rows)
+    show_list(rows, json=json)
 
 
 def _open_datasets(store: Store, edition: str | None, parts: list[str], field: Field) -> dict[str, Dataset]:

@@ -2,14 +2,14 @@
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from flows.pipeline.summaries import Row, people_rows
+from flows.pipeline.summaries import Cell, Row, people_rows
 from flows.pipeline.walk import Executor, StageLabel, build_labelled
 from schemas.manifest import Ref
 from schemas.settings import Resources
@@ -79,7 +79,7 @@ NAMES = ("corpus_id", "topic_id", "year")
 """Columns with numbers that are names: shown without thousands separators."""
 
 
-def show_rows(rows: Sequence[Row], title: str | None = None, decimals: int = 4) -> None:
+def show_rows(rows: Sequence[Mapping[str, Cell]], title: str | None = None, decimals: int = 4) -> None:
     """Prints rows as a table on standard output, with numbers aligned right."""
     table = Table(title=title, title_justify="left")
     for name, value in (rows[0] if rows else {"(nothing)": None}).items():
@@ -87,6 +87,14 @@ def show_rows(rows: Sequence[Row], title: str | None = None, decimals: int = 4) 
     for row in rows:
         table.add_row(*(str(value) if name in NAMES else _cell(value, decimals) for name, value in row.items()))
     _output().print(table)
+
+
+def show_list(rows: Sequence[Mapping[str, Cell]], title: str | None = None, *, json: bool) -> None:
+    """Prints rows as JSON, or as a table."""
+    if json:
+        show_json(rows)
+    else:
+        show_rows(rows, title)
 
 
 def show_scores(rows: Sequence[Row], task: RankingTask, what: str) -> None:
@@ -114,7 +122,7 @@ def _output() -> Console:
     return console if console.is_terminal else Console(width=160)
 
 
-def _cell(value: str | int | float | None, decimals: int) -> str:
+def _cell(value: Cell, decimals: int) -> str:
     if value is None:
         return "-"
     if isinstance(value, float):

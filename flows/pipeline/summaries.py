@@ -9,7 +9,9 @@ from schemas.tables.tree_scores import distance_measure
 from tasks.metrics.ranking import Labels, RankingTask, column_labels
 from tasks.store.store import Store
 
-Row = dict[str, str | int | float | None]
+Cell = str | int | float | None
+
+Row = dict[str, Cell]
 
 
 def count_rows(store: Store, slots: Mapping[str, Ref]) -> list[Row]:
