@@ -1,6 +1,7 @@
 """Commands `arena run`: run systems on an edition's topics and score them."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated
 
@@ -32,7 +33,8 @@ def discovery(
         dry_run: Run nothing; estimate the language model calls and their cost.
         json: Print the scores as JSON.
     """
-    _run_systems("discovery", edition, settings, control, machine or Machine(), dry_run=dry_run, json=json)
+    opened = open_pipeline(machine or Machine(), edition, control)
+    _run_systems("discovery", opened, settings, dry_run=dry_run, json=json)
 
 
 def selection(
@@ -51,7 +53,8 @@ def selection(
         dry_run: Run nothing; estimate the language model calls and their cost.
         json: Print the scores as JSON.
     """
-    _run_systems("selection", edition, settings, control, machine or Machine(), dry_run=dry_run, json=json)
+    opened = open_pipeline(machine or Machine(), edition, control)
+    _run_systems("selection", opened, settings, dry_run=dry_run, json=json)
 
 
 def organization(
@@ -85,16 +88,9 @@ def organization(
 
 
 def _run_systems(
-    task: RankingTask,
-    edition: str | None,
-    settings: RunSettings,
-    control: StageControl,
-    machine: Machine,
-    *,
-    dry_run: bool,
-    json: bool,
+    task: RankingTask, opened: AbstractContextManager[Pipeline], settings: RunSettings, *, dry_run: bool, json: bool
 ) -> None:
-    with open_pipeline(machine, edition, control) as pipeline:
+    with opened as pipeline:
         if dry_run:
             _show_estimate(pipeline, pipeline.plan_runs(settings), json)
             return

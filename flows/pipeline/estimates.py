@@ -1,17 +1,19 @@
 """Estimates how many language model calls a plan makes and what they cost, before it runs."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from flows.pipeline.models import model_access
 from flows.pipeline.plans.steps import Step
 from schemas.errors import UsageError
-from schemas.llm import Demand, ModelName, Tokens
+from schemas.llm import Tokens
 from schemas.manifest import Ref
 from tasks.llm.prices import price_of
 from tasks.organization.builder import find_builder
+from tasks.organization.organize import OrganizeSettings
 from tasks.ranking.baseline import find_baseline
 from tasks.ranking.evaluated_topics import evaluated_topics
+from tasks.ranking.runs import SystemSettings
 from tasks.store.editions import Editions
 from tasks.store.store import Store
 
@@ -42,9 +44,11 @@ def estimate_steps(store: Store, edition: str, steps: Sequence[Step]) -> list[St
 
 
 def _estimate(store: Store, slots: dict[str, Ref], step: Step) -> StepEstimate | None:
-    settings: Any = step.settings
-    model: ModelName | None = getattr(settings, "model", None)
-    demand = _demand(step, settings) if model else None
+    settings = step.settings
+    if not isinstance(settings, SystemSettings | OrganizeSettings):
+        return None
+    asker = find_baseline(settings.baseline) if isinstance(settings, SystemSettings) else find_builder(settings.builder)
+    model, demand = settings.model, asker.asks
     if model is None or demand is None:
         return None
     maps = store.open(slots["mindmaps"]) if "mindmaps" in step.inputs and "mindmaps" in slots else None
@@ -55,9 +59,3 @@ def _estimate(store: Store, slots: dict[str, Ref], step: Step) -> StepEstimate |
     tokens = Tokens(len(topics) * demand.read, len(topics) * demand.written)
     usd = price_of(access.settings, model.model).nano_usd(tokens) / 1e9
     return StepEstimate(step.slot, model.model, len(topics), len(topics) * demand.calls, *tokens, usd)
-
-
-def _demand(step: Step, settings: Any) -> Demand | None:
-    if step.stage.name == "run":
-        return find_baseline(settings.baseline).asks
-    return find_builder(settings.builder).asks if step.stage.name == "organize" else None
