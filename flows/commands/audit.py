@@ -6,10 +6,9 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from flows.commands.options import Folder, open_store
+from flows.commands.options import Folder, open_datasets, open_store
 from flows.commands.terminal import show_json, show_rows, show_text
-from flows.pipeline.machine import StoreFolder
-from flows.pipeline.walk import choose_edition, remedy
+from flows.pipeline.walk import remedy
 from schemas.errors import UsageError
 from tasks.audit.mindmaps import mindmap_sheet
 from tasks.audit.score import score_answers
@@ -17,7 +16,6 @@ from tasks.audit.sheet import Sheet, read_answers, write_sheet
 from tasks.audit.surveys import survey_sheet
 from tasks.search.judgment_sheets import write_judgment_sheet
 from tasks.store.dataset import Dataset
-from tasks.store.editions import Editions
 
 Size = Annotated[int, Parameter(validator=Number(gte=1))]
 
@@ -40,7 +38,7 @@ def surveys(
         to: Folder for the page and the CSV file.
         json: Print the paths as JSON.
     """
-    name, found = _datasets(edition, folder)
+    name, found = open_datasets(open_store(folder), edition)
     _write(survey_sheet(name, _need(found, "surveys", name), _need(found, "papers", name), n, seed), to, json)
 
 
@@ -62,7 +60,7 @@ def mindmaps(
         to: Folder for the page and the CSV file.
         json: Print the paths as JSON.
     """
-    name, found = _datasets(edition, folder)
+    name, found = open_datasets(open_store(folder), edition)
     _write(mindmap_sheet(name, _need(found, "mindmaps", name), found.get("figures"), n, seed), to, json)
 
 
@@ -88,7 +86,7 @@ def judgments(
         to: The CSV file to write.
         json: Print its path as JSON.
     """
-    name, found = _datasets(edition, folder)
+    name, found = open_datasets(open_store(folder), edition)
     slots = [slot for slot in found if "/judgments/" in slot and (judge is None or slot.endswith(f"/{judge}"))]
     if len(slots) != 1:
         there = ", ".join(slot for slot in found if "/judgments/" in slot) or "(none; run: arena judge)"
@@ -134,13 +132,6 @@ def score(file: Path, /, *, json: bool = False) -> None:
         for one in scored
     ]
     show_rows(rows, f"{answers.sheet}: share of yes with its 95 % Wilson interval", decimals=2)
-
-
-def _datasets(edition: str | None, folder: StoreFolder | None) -> tuple[str, dict[str, Dataset]]:
-    """Returns the edition's name and its datasets by slot."""
-    store = open_store(folder)
-    name = choose_edition(store, edition)
-    return name, {slot: store.open(ref) for slot, ref in Editions(store).load(name).slots.items()}
 
 
 def _need(found: dict[str, Dataset], slot: str, edition: str) -> Dataset:

@@ -6,10 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
-from flows.commands.options import FLAT, Folder, open_store
+from flows.commands.options import FLAT, Folder, open_datasets, open_store
 from flows.commands.terminal import show_json, show_rows, show_text
 from flows.pipeline.models import default_cache, model_access
-from flows.pipeline.walk import choose_edition
 from schemas.errors import StoreError, UsageError
 from tasks.demo.standin.server import NAME, StandIn, StandInSettings
 from tasks.llm.cache import Cache
@@ -18,8 +17,6 @@ from tasks.llm.export import export_calls
 from tasks.llm.key import RequestKey
 from tasks.llm.replay import Replay, write_replay
 from tasks.llm.usage import call_costs, call_keys
-from tasks.store.dataset import Dataset
-from tasks.store.editions import Editions
 from tasks.store.store import Store
 
 
@@ -50,9 +47,8 @@ def cost(*, edition: str | None = None, folder: Folder = None, json: bool = Fals
         edition: Name of the edition; may be left out when there is only one.
         json: Print as JSON.
     """
-    store = open_store(folder)
-    name = choose_edition(store, edition)
-    rows = [row._asdict() for row in call_costs(_datasets(store, name))]
+    name, datasets = open_datasets(open_store(folder), edition)
+    rows = [row._asdict() for row in call_costs(datasets)]
     total = sum(row["usd"] for row in rows)
     if json:
         show_json({"edition": name, "calls": rows, "usd": total})
@@ -70,10 +66,10 @@ def seal(*, to: Path | None = None, edition: str | None = None, folder: Folder =
         edition: Name of the edition; may be left out when there is only one.
     """
     store = open_store(folder)
-    name = choose_edition(store, edition)
+    name, datasets = open_datasets(store, edition)
     path = to or store.root / "editions" / f"{name}.replay.jsonl"
     with _cache(store) as cache:
-        sealed = write_replay(cache, path, call_keys(_datasets(store, name)))
+        sealed = write_replay(cache, path, call_keys(datasets))
     show_text(f"{path}: {sealed:,} calls")
 
 
@@ -85,7 +81,7 @@ def export(*, to: Path = Path("llm_calls.parquet"), edition: str | None = None, 
         edition: Name of the edition; may be left out when there is only one.
     """
     store = open_store(folder)
-    keys = call_keys(_datasets(store, choose_edition(store, edition)))
+    keys = call_keys(open_datasets(store, edition)[1])
     with _cache(store) as cache:
         written = export_calls(cache, to, keys)
     show_text(f"{to}: {written:,} calls")
@@ -107,7 +103,7 @@ def why_miss(
         json: Print as JSON.
     """
     store = open_store(folder)
-    wanted = call_keys(_datasets(store, choose_edition(store, edition))) if not keys else set[str]()
+    wanted = call_keys(open_datasets(store, edition)[1]) if not keys else set[str]()
     with _cache(store) as cache:
         asked = {
             stored.exchange.key: RequestKey(stored.exchange.key, stored.parts)
@@ -127,10 +123,6 @@ def why_miss(
         return
     for line in lines or [f"all {len(asked):,} calls can be answered"]:
         show_text(line)
-
-
-def _datasets(store: Store, edition: str) -> dict[str, Dataset]:
-    return {slot: store.open(ref) for slot, ref in Editions(store).load(edition).slots.items()}
 
 
 @contextmanager

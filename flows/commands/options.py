@@ -10,6 +10,8 @@ from flows.commands.terminal import Display
 from flows.pipeline.machine import Machine, StoreFolder
 from flows.pipeline.stages import StageControl
 from flows.pipeline.walk import Pipeline, choose_edition
+from tasks.store.dataset import Dataset
+from tasks.store.editions import Editions
 from tasks.store.store import Store
 
 FLAT = Parameter(name="*")
@@ -21,6 +23,12 @@ Folder = Annotated[StoreFolder | None, FLAT]
 def open_store(folder: StoreFolder | None) -> Store:
     """Returns the store of the option `--root`, or of this machine."""
     return Store((folder or StoreFolder()).root)
+
+
+def open_datasets(store: Store, edition: str | None) -> tuple[str, dict[str, Dataset]]:
+    """Returns the name of an edition, None being the only one, and its datasets by slot."""
+    name = choose_edition(store, edition)
+    return name, {slot: store.open(ref) for slot, ref in Editions(store).load(name).slots.items()}
 
 
 @contextmanager

@@ -30,7 +30,7 @@ def open_files(machine: Machine, release: str | None) -> dict[DatasetName, Relea
     refused = list_refused(machine.releases)
     known = [found for found in list_releases(machine.releases) if found not in refused]
     if release is None and not known:
-        raise ReleaseError(f"no release in {machine.releases}; choose another --releases, or see README: real releases")
+        raise ReleaseError(f"no release in {machine.releases}; choose another --releases, or run: arena release fetch")
     return open_release(machine.releases, release or known[-1], fingerprints_in(machine.root))
 
 

@@ -1,4 +1,4 @@
-"""Small stages that say when they execute, and a Prefect server for the tests of flows."""
+"""Small stages that record when they execute, a built store, and a Prefect server for the tests of flows."""
 
 import json
 import logging
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-# Before anything imports prefect: no server of this machine, and no settings or database of its user.
+# Before anything imports prefect: use no server, settings or database of this machine's user.
 os.environ.pop("PREFECT_API_URL", None)
 os.environ["PREFECT_HOME"] = tempfile.mkdtemp(prefix="prefect-home-")
 os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] = "false"
@@ -37,11 +37,11 @@ class Number(Settings):
 
 
 class Chain:
-    """Three stages in a row: `papers` writes a number, `surveys` its tens, `references` the tens once more.
+    """Three stages in a row: `papers` writes a number, `surveys` a tenth of it, `references` a copy of that.
 
     Attributes:
         executed: Names of the stages whose function ran, in order.
-        trouble: Raised once, in this order, by `surveys`.
+        trouble: Errors that `surveys` raises, one per execution.
     """
 
     def __init__(self) -> None:
@@ -94,7 +94,7 @@ def store(tmp_path: Path) -> Store:
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a synthetic release in `releases`, and its edition with a BM25 index in `store`: read only."""
+    """A folder with a synthetic release in `releases` and its edition with BM25 in `store`; do not change it."""
     folder = tmp_path_factory.mktemp("built")
     machine = Machine(root=folder / "store", releases=folder / "releases", workers=1)
     write_release(machine.releases, SyntheticSettings(papers=300))
@@ -106,7 +106,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def direct(store: Store) -> Executor:
-    """Executes in this process, without a display."""
+    """Returns an executor that runs stages in this process, without a display."""
     return lambda request, label: build_labelled(store, request, Resources(workers=1), label, lambda progress: None).ref
 
 
@@ -125,9 +125,9 @@ def prefect_server() -> Iterator[None]:
 
 
 def ended_tasks(flow_run: Any) -> dict[str, Any]:
-    """The tasks of a run that has ended, by slot, once the server has written their ends down.
+    """Returns the tasks of a finished run by slot, once the server has recorded their final states.
 
-    It does so some time after the run told of them: what it says twice in a row is taken.
+    The server records them some time after the run ends, so two equal answers in a row are awaited.
     """
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
@@ -149,14 +149,14 @@ ONE = ("--workers", 1)
 
 
 class Arena:
-    """Calls commands in this process, in one folder."""
+    """Runs commands in this process, on one folder."""
 
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.folder = folder
         self._capsys = capsys
 
     def __call__(self, *tokens: object) -> tuple[int, str, str]:
-        """Exit code, standard output, standard error."""
+        """Runs a command; returns its exit code, standard output and standard error."""
         self._capsys.readouterr()
         code = cli.app.meta([str(token) for token in tokens], exit_on_error=False, print_error=False) or 0
         printed = self._capsys.readouterr()
@@ -172,7 +172,7 @@ class Arena:
 def arena(
     built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Arena]:
-    """Commands on a copy of the built store."""
+    """Runs commands on a copy of the built store."""
     shutil.copytree(built / "store", tmp_path / "store")
     monkeypatch.setenv("ARENA_ROOT", str(tmp_path / "store"))
     monkeypatch.setenv("ARENA_RELEASES", str(built / "releases"))

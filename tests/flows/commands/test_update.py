@@ -1,4 +1,4 @@
-"""A week by its diff: the edition is that of the release read whole, and what did not change is not made again."""
+"""A week by its diff equals the edition of the whole release, and does not rebuild what did not change."""
 
 import json
 import shutil

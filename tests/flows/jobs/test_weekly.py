@@ -1,4 +1,4 @@
-"""Weeks with a real server that behaves like Semantic Scholar's: new releases, none, refused ones, interrupted ones."""
+"""Weekly runs against a server that behaves like Semantic Scholar's: new, absent, refused and interrupted releases."""
 
 import gzip
 import json
@@ -54,7 +54,7 @@ def papers_of(server: S2Server) -> list[dict[str, Any]]:
 
 
 def offer(server: S2Server, start: str, end: str, updates: list[dict[str, Any]], deletes: list[int]) -> None:
-    """A later release of which only the diff is ever asked for."""
+    """Adds a later release that is only fetched as a diff."""
     server.content[end] = {name: {} for name in DATASETS}
     nothing: tuple[dict[str, bytes], dict[str, bytes]] = ({}, {})
     gone = {"part": pack([{"corpusid": corpus_id} for corpus_id in deletes])} if deletes else {}

@@ -1,4 +1,4 @@
-"""The server of our own: it answers while it is needed, and is gone afterwards, whatever ended the process."""
+"""The local server answers while it is needed, and stops with the process that started it, however that ends."""
 
 import os
 import signal
@@ -25,7 +25,7 @@ with prefect_api(Path(sys.argv[1])) as url:
 
 
 def start(folder: Path, seconds: float) -> tuple["subprocess.Popen[str]", str]:
-    """A process that keeps a server for some seconds, and the server's address."""
+    """Starts a process that keeps a server for some seconds; returns the process and the server's address."""
     environment = {name: value for name, value in os.environ.items() if name != "PREFECT_API_URL"}
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, str(folder), str(seconds)], stdout=subprocess.PIPE, text=True, env=environment
