@@ -1,4 +1,4 @@
-"""Questions over papers as a whole: command, flow, pages; what a second run does, and files that are wrong."""
+"""AirQA as a whole: command, flow, pages, a second run, and faulty files."""
 
 import json
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ def arena(*tokens: object) -> int:
 
 @pytest.fixture
 def endpoint(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
-    """The stand-in in the environment; the file holds a line for every question that it was asked."""
+    """Points the environment at the stand-in; the file gets a line for each of its calls."""
     log = tmp_path / "asked.log"
     stand_in = StandIn(StandInSettings(log=log))
     for name, value in {"BASE_URL": stand_in.url, "MODEL": NAME, "PROVIDER": NAME, "API_KEY": "none"}.items():
@@ -69,7 +69,7 @@ def files(tmp_path: Path) -> PaperQaFiles:
 
 
 @pytest.mark.usefixtures("prefect_server")
-def test_from_files_to_pages_and_again_for_nothing(
+def test_from_files_to_pages_and_a_second_run_asks_nothing(
     endpoint: Path, files: PaperQaFiles, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     model = save_tiny_model(tmp_path / "tiny", seed=0)
@@ -136,7 +136,7 @@ def test_answers_of_others_are_scored_from_a_file(
     assert "answered twice" in capsys.readouterr().err
 
 
-def test_a_check_names_slips_and_faults(files: PaperQaFiles, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_check_reports_warnings_and_errors(files: PaperQaFiles, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert arena("airqa", "check", files.questions, "--metadata", files.metadata) == 0
     assert "W13" in capsys.readouterr().out
     (tmp_path / "bad.jsonl").write_text(

@@ -1,4 +1,4 @@
-"""The command line: exit codes, errors as one line, JSON that parses, the whole way from a release to a report."""
+"""The command line: exit codes, errors on one line, JSON that parses, and the way from a release to a report."""
 
 import json
 import subprocess
@@ -77,7 +77,7 @@ def test_editions_are_listed_shown_verified_and_published(arena):
     assert "--force" in err
 
 
-def test_gc_only_says_what_could_go(arena):
+def test_gc_only_lists_what_it_could_delete(arena):
     assert arena.json("gc") == {"deleted": False, "found": []}
 
 

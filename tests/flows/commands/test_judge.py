@@ -1,4 +1,4 @@
-"""The search benchmark as a whole: command, flow, page; what a second run does, and what is wrongly asked for."""
+"""The search benchmark as a whole: command, flow, page, a second run, and wrong arguments."""
 
 import json
 import shutil
@@ -22,7 +22,7 @@ QUICK = ("--resamples", "100", "--workers", "1", "--depth", "5")
 
 
 def judged(seen: Seen, _: int) -> Answer:
-    """A judge that likes short titles, and says so with markup."""
+    """Judges short titles best, with a reason that contains markup."""
     return completion(told(5 - min(5, len(shown(seen, "title")) // 20), 8, f"It is short {SCRIPT}."))
 
 
@@ -135,7 +135,7 @@ def copied(built: Path, tmp_path: Path) -> Path:
     ],
 )
 @pytest.mark.usefixtures("server")
-def test_what_is_wrongly_asked_is_told_in_one_line(
+def test_a_wrong_argument_is_an_error_of_one_line(
     copied: Path, files: tuple[Path, Path], options: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert arena("judge", files[0], "--root", copied, *options) == 2

@@ -1,4 +1,4 @@
-"""Runs that ask a model, through the command line: costs, sealed replays, misses, and keys that nobody sees."""
+"""Runs that ask a model, through the command line: costs, sealed replays, misses, and keys that stay secret."""
 
 import json
 import shutil
@@ -16,7 +16,7 @@ SECRET = "sk-never-to-be-seen"
 
 @pytest.fixture
 def endpoint(stand_in: LlmAccess, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """The stand-in in the environment."""
+    """Points the environment at the stand-in."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("ARENA_LLM_REPLAY", raising=False)
     monkeypatch.setenv("ARENA_LLM_BASE_URL", stand_in.settings.base_url)
@@ -53,7 +53,7 @@ def test_a_sealed_edition_is_rebuilt_offline_to_the_same_bytes(arena: Arena, end
     assert "model: stored '\"stand-in\"', asked '\"another\"'" in err
 
 
-def test_a_dry_run_says_what_it_would_cost_and_asks_nobody(arena: Arena, endpoint: pytest.MonkeyPatch) -> None:
+def test_a_dry_run_estimates_the_cost_and_calls_no_model(arena: Arena, endpoint: pytest.MonkeyPatch) -> None:
     endpoint.setenv("ARENA_LLM_BASE_URL", "http://127.0.0.1:9/v1")
     endpoint.setenv("ARENA_LLM_MODEL", "gpt-4-0613")
     found = arena.json(*ZERO_SHOT, "--dry-run")
@@ -83,7 +83,7 @@ def test_the_key_is_in_no_file_and_no_output(arena: Arena, endpoint: pytest.Monk
         ({"ARENA_LLM_BASE_URL": "http://127.0.0.1:9/v1"}, "127.0.0.1:9"),
     ],
 )
-def test_what_concerns_all_calls_is_one_line_that_says_what_to_set(
+def test_an_error_of_all_calls_is_one_line_that_says_what_to_set(
     changes: dict[str, str],
     told: str,
     arena: Arena,

@@ -29,7 +29,7 @@ Record = dict[str, Any]
 
 
 def read(folder: Path) -> list[Record]:
-    """The records of a dataset's files that can be parsed."""
+    """Returns the records of a dataset's files that can be parsed."""
     found: list[Record] = []
     for path in sorted(folder.glob("*.gz")):
         for line in igzip.open(path, "rb").read().splitlines():
@@ -55,7 +55,7 @@ def topics_of(pipeline: Pipeline, edition: str) -> pl.DataFrame:
 
 
 def build_on(pipeline: Pipeline, model: Path) -> None:
-    """Indexes, runs and scores of an edition whose corpus is there."""
+    """Builds indexes, runs and scores of an edition whose corpus exists."""
     pipeline.build_indexes(IndexSettings(encoder=EncoderSettings(model=str(model))))
     pipeline.run_systems(RunSettings(baselines=("title",)))
 
@@ -88,7 +88,7 @@ class Weeks:
         return Pipeline(store, edition, direct(store))
 
     def write_week(self, larger: Path, topics: list[int]) -> None:
-        """A topic's survey goes, another's date moves by a year, a paper that a third cites becomes a survey."""
+        """Deletes one topic's survey, moves another's date by a year, and turns a cited paper into a survey."""
         records = {dataset: read(self.mirror / OLD / dataset) for dataset in DATASETS}
         papers = {record["corpusid"]: record for record in records["papers"]}
         self.gone, self.later, citing = topics[:3]
@@ -155,7 +155,7 @@ def test_topics_follow_their_surveys(weeks: Weeks, opened: Callable[[str, str], 
     assert any("removed" in change.what for change in changes.values() if change.topic_id != weeks.later)
 
 
-def test_scores_of_unchanged_topics_stand_apart_from_new_ones(opened: Callable[[str, str], Any]) -> None:
+def test_scores_of_unchanged_topics_are_kept_apart_from_new_ones(opened: Callable[[str, str], Any]) -> None:
     changes = compare_topics(opened(OLD, "topics"), opened(NEW, "topics"))
     slot = "scores/title.bm25.abstract"
     others = {change.topic_id for change in changes if change.change != "gone"}
@@ -184,7 +184,7 @@ def test_a_fresh_slice_holds_the_younger_surveys(opened: Callable[[str, str], An
     assert part.low <= part.mean <= part.high
 
 
-def test_what_cannot_be_continued_says_why(weeks: Weeks) -> None:
+def test_a_refused_update_says_why(weeks: Weeks) -> None:
     machine = weeks.machines["diff"]
     with pytest.raises(ReleaseError, match=f"no diffs lead from release {OLD} to 2026-02-03"):
         open_update(machine, OLD, "2026-02-03")

@@ -29,7 +29,7 @@ def run_chain(store, steps, force=()) -> State:
 
 
 def task_runs(state: State) -> dict[str, TaskRun]:
-    """The flow run's tasks, by slot."""
+    """Returns the tasks of the flow run by slot."""
     return ended_tasks(state.state_details.flow_run_id)
 
 
@@ -66,7 +66,7 @@ def test_what_was_built_without_a_server_is_cached(store, chain, pipeline):
     assert task_states(run_chain(store, chain.steps(42))) == ALL_CACHED
 
 
-def test_a_deleted_dataset_is_built_again_and_not_said_to_be_cached(store, chain, pipeline):
+def test_a_deleted_dataset_is_built_again_and_not_reported_as_cached(store, chain, pipeline):
     built = pipeline.walk(chain.steps(42), release="r")
     run_chain(store, chain.steps(42))
     shutil.rmtree(store.folder(built["surveys"]))
@@ -81,7 +81,7 @@ def test_a_forced_stage_executes_and_equal_bytes_keep_the_rest_cached(store, cha
     assert task_states(run_chain(store, chain.steps(42), force=("papers",))) == ALL_CACHED | {"papers": "Completed"}
 
 
-def test_a_failure_says_stage_cause_and_remedy(store, chain):
+def test_a_failure_names_the_stage_the_cause_and_the_remedy(store, chain):
     chain.trouble.append(ValueError("no such column"))
 
     failed = run_chain(store, chain.steps(42))
@@ -95,7 +95,7 @@ def test_a_failure_says_stage_cause_and_remedy(store, chain):
     assert task_states(run_chain(store, chain.steps(42)))["papers"] == "Cached"
 
 
-def test_only_what_may_pass_is_tried_again(store, chain, monkeypatch):
+def test_only_transient_errors_are_retried(store, chain, monkeypatch):
     monkeypatch.setattr(as_task._build_stage, "retry_delay_seconds", 0)
     chain.trouble += [TransientError("the service is busy"), TransientError("the service is busy")]
 

@@ -1,4 +1,4 @@
-"""Cleaning up: what could go is only said, until it is told to delete; then old runs go with their artifacts."""
+"""Clean-up only lists what it could delete until it is told to delete; then artifacts go with their runs."""
 
 import os
 from datetime import UTC, datetime, timedelta
@@ -21,7 +21,7 @@ def old_flow():
     create_table_artifact([{"a": 1}], key="old")
 
 
-def test_old_runs_go_with_their_artifacts_and_others_stay():
+def test_old_runs_are_deleted_with_their_artifacts_and_others_stay():
     run = old_flow(return_state=True).state_details.flow_run_id
     with get_client(sync_client=True) as client:
         now = datetime.now(UTC)

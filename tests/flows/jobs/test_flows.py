@@ -1,4 +1,4 @@
-"""The real flows on a small release: they end, leave what a maintainer looks at, and ask for what they should."""
+"""The real flows on a small release: they finish, publish artifacts, and describe their parameters."""
 
 import shutil
 

@@ -1,4 +1,4 @@
-"""Places for stages that ask a model: taken by deployed runs alone, and never without a limit that someone set up."""
+"""Slots for stages that ask a model: only deployed runs acquire one, and only if the limit exists on the server."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -21,22 +21,22 @@ class Asking(Settings):
 
 ASKING = Asking(model=ModelName(provider="p", model="m"))
 
-places: list[int] = []
-"""How many places are taken while one may be held."""
+slots: list[int] = []
+"""Number of slots in use during each run."""
 
 
-@flow(name="holds-a-place")
+@flow(name="holds-a-slot")
 def hold(settings: Asking) -> None:
     with get_client(sync_client=True) as client, acquire_slot(settings):
         try:
-            places.append(client.read_global_concurrency_limit_by_name(MODELS).active_slots)
+            slots.append(client.read_global_concurrency_limit_by_name(MODELS).active_slots)
         except ObjectNotFound:
-            places.append(0)
+            slots.append(0)
 
 
 @pytest.fixture
 def as_deployed(prefect_server: None) -> Iterator[Callable[[Asking], None]]:
-    """Runs the flow as a deployment's run."""
+    """Returns a function that runs the flow as a deployment does."""
     with get_client(sync_client=True) as client:
         deployment = client.create_deployment(flow_id=client.create_flow(hold), name="d")
 
@@ -47,19 +47,19 @@ def as_deployed(prefect_server: None) -> Iterator[Callable[[Asking], None]]:
         yield run
 
 
-def test_a_deployed_stage_that_asks_a_model_holds_a_place_and_needs_the_limit_to_exist(as_deployed):
-    places.clear()
+def test_a_deployed_stage_that_asks_a_model_holds_a_slot_and_needs_the_limit_to_exist(as_deployed):
+    slots.clear()
     with get_client(sync_client=True) as client:
         with contextlib.suppress(ObjectNotFound):
             client.delete_global_concurrency_limit_by_name(MODELS)
         hold(ASKING)  # no deployment, no limit needed
         as_deployed(Asking())  # asks no model
-        assert places == [0, 0]
+        assert slots == [0, 0]
         with pytest.raises(Exception, match=MODELS):
             as_deployed(ASKING)
 
         client.create_global_concurrency_limit(GlobalConcurrencyLimitCreate(name=MODELS, limit=1))
         as_deployed(ASKING)
         hold(ASKING)
-        assert places == [0, 0, 1, 0]
+        assert slots == [0, 0, 1, 0]
         assert client.read_global_concurrency_limit_by_name(MODELS).active_slots == 0

@@ -1,4 +1,4 @@
-"""The endpoint as the environment sets it up."""
+"""The model endpoint that the environment variables set up."""
 
 import json
 from pathlib import Path

@@ -36,7 +36,7 @@ MINILM = EncoderSettings(model="all-MiniLM-L6-v2")
 
 
 def keys_of(steps: list[Step]) -> dict[str, Key]:
-    """The key of every step, as if each dataset's content were its key."""
+    """Returns the key of every step, with each dataset's key in place of its digest."""
     refs: dict[str, Ref] = {}
     for step in steps:
         inputs = {n: refs[source] if isinstance(source, str) else source for n, source in step.inputs.items()}
@@ -102,7 +102,7 @@ def test_a_setting_touches_the_stages_that_it_can_change(changed, touched):
     assert {stage for stage, _ in after - before} == touched
 
 
-def test_another_baseline_leaves_the_runs_there_are():
+def test_another_baseline_keeps_the_existing_runs():
     both = RunSettings(baselines=("title", "feedback"), retrievers=("hybrid",))
     one = keys_of(whole_plan(runs=RunSettings(baselines=("title",), retrievers=("hybrid",))))
 
@@ -117,7 +117,7 @@ def test_full_texts_are_optional_where_the_corpus_does_not_need_them():
         plan_corpus(CorpusSettings(), WITHOUT_TEXTS, no_model)
 
 
-def test_mind_maps_are_read_off_the_releases_figures_or_a_web_server():
+def test_mind_maps_are_read_from_figures_of_the_release_or_of_a_web_server():
     read = CorpusSettings(mindmaps="figures", survey_selector="model")
     found = a_release("figures")["figures"]
     steps = {step.slot: step for step in plan_corpus(read, WITH_TEXTS | {"figures": found}, lambda: MODEL)}
@@ -150,7 +150,7 @@ def no_model():
         (Engine("bm25", "abstract"), RunSettings(limit_topics=3), "title.bm25.abstract-first3"),
     ],
 )
-def test_a_tag_says_what_differs_from_what_it_promises(engine, settings, tag):
+def test_a_tag_names_what_differs_from_the_defaults(engine, settings, tag):
     assert run_tag("title", engine, settings) == tag
 
 

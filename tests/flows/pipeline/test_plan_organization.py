@@ -1,4 +1,4 @@
-"""Which trees are made of what, under which names."""
+"""Plans of organization: the trees, their inputs and their names."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Shards somewhere else: the same bytes, late files, lost workers; on a real Ray cluster of this machine."""
+"""Shards on other machines: equal bytes, late files, lost workers; on a real Ray cluster on this machine."""
 
 import os
 import socket
@@ -93,7 +93,7 @@ def test_a_file_that_appears_late_is_waited_for(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def ray_resources() -> Iterator[Resources]:
-    """Two cores of a Ray cluster that ends with the module."""
+    """A Ray cluster with two cores that stops after the module."""
     ray = pytest.importorskip("ray")
     yield Resources(workers=2, runner="ray", device="cpu")
     ray.shutdown()
@@ -122,7 +122,7 @@ def test_an_edition_over_ray_has_the_digests_of_one_built_here(tmp_path: Path, r
 
 
 @pytest.mark.e2e
-def test_what_a_ray_job_raises_and_how_it_dies(tmp_path: Path, ray_resources: Resources) -> None:
+def test_errors_and_deaths_of_ray_jobs_are_reported(tmp_path: Path, ray_resources: Resources) -> None:
     store, runner = Store(tmp_path / "store"), choose_runner(ray_resources)
     (store.root / "5.does").write_text("die")
     with pytest.raises(StageFailed, match="worker process died"):
@@ -149,7 +149,7 @@ Store(Path(ROOT)).build(REQUEST, resources, runner=choose_runner(resources))
 
 
 @pytest.mark.e2e
-def test_no_cluster_at_the_address_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_cluster_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     ray = pytest.importorskip("ray")
     ray.shutdown()
     with socket.socket() as closed:

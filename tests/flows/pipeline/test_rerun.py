@@ -1,4 +1,4 @@
-"""One stage again: what executes, what is found, what an edition says of its stages."""
+"""Rerunning a stage: what executes, what is reused, and the status of an edition's stages."""
 
 import shutil
 from collections import Counter
@@ -21,7 +21,7 @@ from tests.flows.conftest import direct
 
 
 def again(pipeline: Pipeline, chain, stage: str, **options):
-    """Reruns a stage of the chain; returns what executed."""
+    """Reruns a stage of the chain; returns the names of the executed stages."""
     chain.executed.clear()
     by_name = {step.stage.name: step.stage for step in chain.steps(0)}
     rerun(pipeline, stage, find=by_name.__getitem__, **options)
@@ -121,7 +121,7 @@ def states(store: Store) -> dict[str, tuple[str, str]]:
     return {slot.slot: (slot.state, slot.runs) for slot in edition_status(store, "2026-01-06")}
 
 
-def test_status_tells_missing_damaged_and_outdated_from_built(copied, monkeypatch):
+def test_status_distinguishes_missing_damaged_and_outdated_from_built(copied, monkeypatch):
     slots = Editions(copied).load("2026-01-06").slots
     assert Counter(states(copied).values()) == {("built", "no"): len(slots)}
 

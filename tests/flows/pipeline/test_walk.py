@@ -1,4 +1,4 @@
-"""The walk over a plan: order, what is executed again and what not, what the edition says."""
+"""The walk over a plan: order of stages, what executes again, and what the edition records."""
 
 import shutil
 from dataclasses import replace
@@ -73,7 +73,7 @@ def test_what_is_missing_is_named_with_the_command_that_makes_it(pipeline, chain
         pipeline.walk([references])
 
 
-def test_an_edition_must_exist_to_be_gone_on_with(pipeline, chain):
+def test_an_edition_must_exist_to_be_continued(pipeline, chain):
     with pytest.raises(UsageError, match="no edition 'e'"):
         pipeline.walk(chain.steps(42))
 

@@ -1,4 +1,4 @@
-"""The catalogue of deployments: every entry can be run, asks for no secret, and the server refuses wrong values."""
+"""The catalogue of deployments: each job loads and takes no secret, and the server refuses wrong values."""
 
 import os
 import re
@@ -71,7 +71,7 @@ def test_prefect_deploy_with_the_file_and_arena_deploy_make_the_same_deployments
     assert {change.what for change in changes} == {"unchanged"}
 
 
-def test_a_schedule_needs_a_known_place_and_five_fields():
+def test_a_schedule_needs_a_known_time_zone_and_five_fields():
     assert ZoneInfo(Schedule(cron="0 6 * * 3", timezone="Europe/Berlin").timezone)
     with pytest.raises(ValidationError):
         Schedule(cron="0 6 * *", timezone="UTC")
