@@ -39,7 +39,7 @@ class Display:
             transient=True,
             disable=not self._console.is_terminal,
         )
-        self._said = time.monotonic()
+        self._reported = time.monotonic()
 
     def __enter__(self) -> Self:
         self._bars.start()
@@ -67,8 +67,8 @@ class Display:
 
     def _move(self, bar: TaskID, step: workspace.Progress) -> None:
         self._bars.update(bar, completed=step.done, total=step.total, note=step.note)
-        if self._bars.disable and time.monotonic() - self._said > REPORT_INTERVAL:
-            self._said = time.monotonic()
+        if self._bars.disable and time.monotonic() - self._reported > REPORT_INTERVAL:
+            self._reported = time.monotonic()
             self._say(f"{step.stage:<40} {step.done} of {step.total} {step.note}")
 
     def _say(self, line: str) -> None:

@@ -17,15 +17,15 @@ class Transfer:
 
     def __init__(self, bars: Progress, console: Console) -> None:
         self._bars, self._console, self._lock = bars, console, threading.Lock()
-        self._bar, self._said = bars.add_task("", total=None), time.monotonic()
+        self._bar, self._reported = bars.add_task("", total=None), time.monotonic()
 
     def __call__(self, tally: Tally) -> None:
         """Shows how much has arrived."""
         self._bars.update(self._bar, completed=tally.present, total=tally.total)
         with self._lock:
-            if self._console.is_terminal or time.monotonic() - self._said < REPORT_INTERVAL:
+            if self._console.is_terminal or time.monotonic() - self._reported < REPORT_INTERVAL:
                 return
-            self._said = time.monotonic()
+            self._reported = time.monotonic()
         line = f"{tally.present / 1e6:,.1f} of {tally.total / 1e6:,.1f} MB"
         self._console.print(line, highlight=False, markup=False, soft_wrap=True)
 
