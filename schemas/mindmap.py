@@ -155,7 +155,7 @@ def _from_nodes(value: object) -> Tree | None:
 
 
 class MapAnswer(RootModel[dict[str, JsonValue]]):
-    """A mind-map as a model answers it: one JSON object, in any form that `load_any` takes."""
+    """A mind-map as one JSON object."""
 
     @model_validator(mode="after")
     def _is_a_map(self) -> MapAnswer:

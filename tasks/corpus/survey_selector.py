@@ -40,7 +40,7 @@ class Verdict(NamedTuple):
 
 
 class SurveyAnswer(BaseModel):
-    """A verdict as a model answers it."""
+    """The verdict on a paper."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 

@@ -16,7 +16,7 @@ ANSWER = "generate_answer"
 
 
 class Arguments(BaseModel):
-    """Base of what actions take: nothing unknown."""
+    """Base class of an action's arguments; unknown arguments are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -43,13 +43,13 @@ class Action(NamedTuple):
 
 
 class FromDatabase(Arguments):
-    """Of `retrieve_from_database`."""
+    """Arguments of `retrieve_from_database`."""
 
     sql: str = Field(description="One SELECT statement in DuckDB's SQL.")
 
 
 class FromVectors(Arguments):
-    """Of `retrieve_from_vectorstore`."""
+    """Arguments of `retrieve_from_vectorstore`."""
 
     query: str
     collection: EngineName = Field(default="dense", description="dense: by meaning; bm25: by words.")
@@ -59,20 +59,20 @@ class FromVectors(Arguments):
 
 
 class Classic(Arguments):
-    """Of `classic_retrieve`."""
+    """Arguments of `classic_retrieve`."""
 
     query: str
     limit: int = Field(default=5, ge=1, le=20)
 
 
 class Expression(Arguments):
-    """Of `calculate`."""
+    """Arguments of `calculate`."""
 
     expr: str = Field(description="Arithmetic, for example (85.3 - 80) / 80 * 100.")
 
 
 class PageView(Arguments):
-    """Of `view_image`."""
+    """Arguments of `view_image`."""
 
     paper_id: str
     page_number: int = Field(ge=1, description="1 is the first page.")
@@ -82,7 +82,7 @@ class PageView(Arguments):
 
 
 class FinalAnswer(Arguments):
-    """Of `generate_answer`."""
+    """Arguments of `generate_answer`."""
 
     answer: JsonValue = Field(description="The answer in the form asked for; text, number, list or object.")
 

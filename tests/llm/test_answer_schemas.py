@@ -13,18 +13,18 @@ from tasks.search.judges.paper_lantern import Answer
 from tasks.search.judges.score_only import Level
 
 PINNED = {
-    "SurveyAnswer": "1bf5ffbdb086",
+    "SurveyAnswer": "1317c10eea82",
     "ChosenFigures": "ac5f0662980a",
-    "FigureTree": "5602aa0d21ad",
-    "MapAnswer": "1791e8243da9",
-    "Answer": "c890cc431f66",
-    "Level": "5da079ea96fb",
-    "Classic": "467aedb0c0c7",
-    "Expression": "381b8379d132",
-    "FinalAnswer": "edf222e2bdba",
-    "FromDatabase": "fba7c742ad99",
-    "FromVectors": "766a509a058a",
-    "PageView": "3571ae946f74",
+    "FigureTree": "555411a90b57",
+    "MapAnswer": "c74068f43c00",
+    "Answer": "8f944fde146a",
+    "Level": "46e551a36e1d",
+    "Classic": "5c7e4dfd8a1b",
+    "Expression": "ef063d7a1746",
+    "FinalAnswer": "7f79a3747808",
+    "FromDatabase": "ec883b4b8928",
+    "FromVectors": "fc5705812f0c",
+    "PageView": "1b49dbc67760",
 }
 
 

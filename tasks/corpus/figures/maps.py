@@ -44,7 +44,7 @@ class Topic(BaseModel):
 
 
 class FigureTree(BaseModel):
-    """The tree in a picture, as a flat list: a form in which a cycle or a second parent would show."""
+    """The tree in a picture, as a flat list of nodes."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 

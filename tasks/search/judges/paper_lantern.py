@@ -11,7 +11,7 @@ from tasks.search.judge import Verdict, judge
 
 
 class Relevance(BaseModel):
-    """The judgment as the model writes it."""
+    """The judgment."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -21,7 +21,7 @@ class Relevance(BaseModel):
 
 
 class Answer(BaseModel):
-    """The object around it."""
+    """The JSON object to return."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 

@@ -7,7 +7,7 @@ from tasks.search.judge import Verdict, judge
 
 
 class Level(BaseModel):
-    """The judgment as the model writes it."""
+    """The judgment."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
