@@ -13,11 +13,11 @@ UpstreamDataset = Literal["papers", "abstracts", "citations", "s2orc", "s2orc_v2
 """The datasets of Semantic Scholar that the pipeline reads."""
 
 RELEASE_PATTERN = r"^\d{4}-\d{2}-\d{2}$"
-"""What a release's id looks like; nothing else becomes a folder's name."""
+"""Pattern of a release's id; no other text becomes a folder's name."""
 
 
 class RetrySettings(Settings):
-    """How long a server is asked again."""
+    """How often and how long requests to a server are retried."""
 
     attempts: int = Field(default=8, ge=1, le=100, description="Tries that bring nothing, one after another.")
     backoff_s: float = Field(
@@ -31,7 +31,7 @@ class RetrySettings(Settings):
 
 
 class ApiSettings(RetrySettings):
-    """Where Semantic Scholar's datasets API is, and how often it may be called."""
+    """Address and rate limit of Semantic Scholar's datasets API."""
 
     url: str = Field(
         default="https://api.semanticscholar.org/datasets/v1",
@@ -44,7 +44,7 @@ class ApiSettings(RetrySettings):
 
 
 class FetchSettings(Settings):
-    """What is fetched of a release, and what of the machine it may take."""
+    """Which parts of a release are fetched, and how much bandwidth and disk that may use."""
 
     datasets: tuple[UpstreamDataset, ...] = Field(
         default=(),
@@ -68,16 +68,16 @@ class FetchSettings(Settings):
 
 
 class _Record(BaseModel):
-    """Base of what is written beside the files: frozen, nothing unknown."""
+    """Base class of the records beside the files: frozen, without unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class FileState(_Record):
-    """What is known of a file while it is fetched; lies beside it, so that a killed process can go on.
+    """State of a file while it is fetched, stored beside it so that a killed download can continue.
 
-    `path` is the link's path without its query, `size` the bytes of the whole file, `etag` the server's name of this
-    version; `done` is the file as it lies here once all of it was checked, `kept` the filter that was used on it.
+    `path` is the link's path without its query, `size` the size of the whole file in bytes and `etag` the server's
+    version. `done` is the local file after all of it was checked, and `kept` the filter that was applied to it.
     """
 
     path: str
@@ -88,7 +88,7 @@ class FileState(_Record):
 
 
 class FetchedDataset(_Record):
-    """Files of one folder, and the filter that chose among their records (None: all are there)."""
+    """Files of one folder, and the filter applied to their records (None: all records were kept)."""
 
     files: tuple[SourceFile, ...]
     kept: str | None = None
@@ -102,9 +102,10 @@ class FetchManifest(_Record):
 
 
 class FetchReport(_Record):
-    """What fetching did: bytes that lie there, bytes that came in, and what went wrong on the way.
+    """Counts of a fetch: bytes on disk, bytes received, and incidents.
 
-    `restarts` are files begun anew, `refetched` those found damaged, `renewed` lists asked again for expired links.
+    `restarts` counts files that were started again, `refetched` damaged files, `renewed` file lists requested again
+    because links had expired.
     """
 
     name: str
@@ -118,7 +119,7 @@ class FetchReport(_Record):
 
 
 class Diff(_Record):
-    """Links of what changed in one dataset between two consecutive releases."""
+    """Links to the changes of one dataset between two consecutive releases."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 

@@ -1,4 +1,4 @@
-"""What a release looks like, and whether it looks like the ones before it."""
+"""Profiles of releases, and the verdict on whether a release resembles the earlier ones."""
 
 from typing import Literal
 
@@ -12,7 +12,7 @@ JsonType = Literal["string", "integer", "number", "boolean", "array", "object"]
 
 
 class GateSettings(Settings):
-    """How closely a release is looked at, and how far it may be from what was expected."""
+    """How much of a release is sampled, and how far it may deviate from the earlier ones."""
 
     sample_files: int = Field(
         default=8, ge=1, description="Files read of each dataset: all, or else the first, the last and some between."
@@ -38,30 +38,30 @@ class GateSettings(Settings):
 
 
 class _Record(BaseModel):
-    """Base of what is written beside the mirror: frozen, nothing unknown."""
+    """Base class of the records beside the mirror: frozen, without unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class FieldProfile(_Record):
-    """A field of the looked-at records: how many fill it (not null, not empty), and with values of which types."""
+    """A field of the sampled records: how many have a value (not null, not empty), and the types of the values."""
 
     filled: int
     types: dict[JsonType, int]
 
     @property
     def type(self) -> JsonType | None:
-        """The type of most values; None when there are none."""
+        """The most frequent type; None if there are no values."""
         return max(self.types, key=self.types.__getitem__, default=None)
 
 
 class DatasetProfile(_Record):
     """One dataset of a release.
 
-    `rows` are counted where all files were read (`exact`), else those of the files read, scaled by bytes. `sampled` are
-    the lines looked at, `unreadable` those of them that are no JSON object, `duplicates` those whose primary key came
-    before. `fields` has the fields of a record and, as `outer.inner`, of the objects in it. `kept` is the filter it was
-    fetched with.
+    `rows` is counted if all files were read (`exact`), else scaled by bytes from the files read. `sampled` counts the
+    sampled lines, `unreadable` those that are not a JSON object, and `duplicates` those whose primary key occurred
+    before. `fields` has the fields of a record and, as `outer.inner`, of nested objects. `kept` is the filter that the
+    dataset was fetched with.
     """
 
     files: int
@@ -75,13 +75,13 @@ class DatasetProfile(_Record):
     kept: str | None = None
 
     def fill(self, field: str) -> float:
-        """Share of the records that fill a field."""
+        """Returns the share of the records that have a value in a field."""
         records = self.sampled - self.unreadable
         return self.fields[field].filled / records if field in self.fields and records else 0.0
 
 
 class ReleaseProfile(_Record):
-    """A release; `source` changes when its files or what is looked at do."""
+    """Profile of a release; `source` changes with its files and with the sampling."""
 
     release: ReleaseId
     source: Digest
@@ -89,7 +89,7 @@ class ReleaseProfile(_Record):
 
 
 class Finding(_Record):
-    """Something that is not as expected; `refuses` says whether it keeps the release out."""
+    """A deviation from what was expected; `refuses` says whether it refuses the release."""
 
     refuses: bool = True
     dataset: str
@@ -100,7 +100,7 @@ class Finding(_Record):
 
 
 class Verdict(_Record):
-    """What was found in a release against the earlier ones; `reason` is why a person accepted it all the same."""
+    """The findings on a release compared with earlier ones; `reason` says why a person accepted it anyway."""
 
     release: ReleaseId
     compared_with: tuple[ReleaseId, ...]
@@ -109,5 +109,5 @@ class Verdict(_Record):
 
     @property
     def accepted(self) -> bool:
-        """Whether the release may be used."""
+        """Returns whether the release may be used."""
         return self.reason is not None or not any(finding.refuses for finding in self.findings)

@@ -1,4 +1,4 @@
-"""A release as it lies on disk: datasets, files, and the digest that identifies their content."""
+"""A release on disk: datasets, files, and the digest that identifies their content."""
 
 import hashlib
 from pathlib import Path
@@ -9,7 +9,7 @@ from schemas.identifiers import DatasetName, Digest, ReleaseId
 
 
 class SourceFile(BaseModel):
-    """One file of a dataset: name inside the dataset's folder, size in bytes, sha256 of the bytes as they lie there."""
+    """One file of a dataset: name inside the dataset's folder, size in bytes, sha256 of the stored bytes."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -30,9 +30,9 @@ class ReleaseDataset(BaseModel):
 
     @property
     def digest(self) -> Digest:
-        """Hash of the sorted (name, sha256, size) of the files; their folder does not matter.
+        """Hash of the sorted (name, sha256, size) of the files, independent of their folder.
 
-        Names do: of two records of one key the one in the later file wins.
+        Names matter: of two records with the same key, the one in the later file wins.
         """
         lines = sorted(f"{file.name} {file.sha256} {file.size}" for file in self.files)
         return Digest(hashlib.sha256("\n".join([self.dataset, *lines]).encode()).hexdigest())

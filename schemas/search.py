@@ -1,4 +1,4 @@
-"""Queries of a search benchmark, what an engine returns for one, and when two results are the same paper."""
+"""Queries and results of the search benchmark, settings of its stages, and keys that identify a paper."""
 
 import hashlib
 import re
@@ -17,10 +17,10 @@ LEVELS = 6
 """Levels of relevance that a judge chooses from: 0 to 5."""
 
 REPORTED = 20
-"""A level times this is the reported score, 0 to 100."""
+"""Factor from a level to the reported score, 0 to 100."""
 
 HIGH = 4
-"""Smallest level that counts as a high score: 80 reported."""
+"""Smallest level that counts as a high score (reported as 80)."""
 
 CUTOFFS = (1, 5, 10, 20)
 
@@ -47,17 +47,17 @@ KNOWN_DIMENSIONS: Mapping[str, frozenset[str]] = {
         }
     ),
 }
-"""Dimensions and values that the benchmark's own table lists; others are kept, counted and warned about."""
+"""Dimensions and values that the benchmark defines; others are kept, counted and logged as warnings."""
 
 
 class SearchQuery(NamedTuple):
     """A query of a test set.
 
     Attributes:
-        query_key: `<test set>/<key in its file>`: the key alone is not unique.
+        query_key: `<test set>/<key in its file>`, because the key alone is not unique.
         test_set: Name of the file without its ending.
-        text: What is sent to an engine.
-        dimensions: Values by dimension, as the file has them.
+        text: The text sent to an engine.
+        dimensions: Values by dimension, as in the file.
     """
 
     query_key: str
@@ -70,12 +70,12 @@ class Found(NamedTuple):
     """A paper that a search engine returned.
 
     Attributes:
-        title: As the engine gives it; plain text.
-        abstract: Empty where the engine has none.
-        id: What identifies the paper, best kind first: `doi:...`, `arxiv:...`, `corpusid:...`, `openalex:...`, or the
-            engine's own id; empty where there is none.
-        url: Where a person can read it; empty where there is none.
-        score: The engine's own; None where it gives only an order.
+        title: The engine's title, as plain text.
+        abstract: Empty if the engine has none.
+        id: Identifier of the paper, best kind first: `doi:...`, `arxiv:...`, `corpusid:...`, `openalex:...`, or the
+            engine's own id; empty if there is none.
+        url: A page about the paper; empty if there is none.
+        score: The engine's score; None if it returns only an order.
     """
 
     title: str
@@ -86,7 +86,7 @@ class Found(NamedTuple):
 
 
 class SearchSettings(Settings):
-    """Which engines are judged on which terms, and by whom."""
+    """Which engines and judges take part, and how."""
 
     engines: tuple[str, ...] = Field(
         default=("bm25", "dense", "hybrid"),
@@ -108,7 +108,7 @@ class SearchSettings(Settings):
 
 
 class EngineSettings(Settings):
-    """Which engine answers, and how deep."""
+    """Which engine answers, and how many papers it returns."""
 
     engine: str = Field(pattern=r"^[a-z][a-z0-9_]*$", description="Name of the registered engine.")
     engine_version: int = Field(ge=1, description="Of the registered engine: a changed one gives other results.")
@@ -121,7 +121,7 @@ class EngineSettings(Settings):
 
 
 class JudgeSettings(Settings):
-    """Who judges what the engines returned."""
+    """Which judge rates the results of which engines."""
 
     judge: str = Field(pattern=r"^[a-z][a-z0-9_]*$", description="Name of the registered judge.")
     judge_version: int = Field(ge=1, description="Of the registered judge: a changed one judges anew.")
@@ -143,7 +143,7 @@ _PREFIXES = ("doi", "arxiv", "corpusid", "s2", "openalex")
 
 
 def paper_id(kind: str, value: str) -> str:
-    """An identifier in one spelling: `doi:10...`, `arxiv:2401.00001` without version; a DOI of arXiv is an arXiv id."""
+    """Normalizes an identifier: `doi:10...`, `arxiv:2401.00001` without version; a DOI of arXiv becomes an arXiv id."""
     value = value.strip().lower()
     if kind == "doi":
         value = re.sub(r"^(?:https?://(?:dx\.)?doi\.org/|doi:)", "", value)
@@ -155,13 +155,13 @@ def paper_id(kind: str, value: str) -> str:
 
 
 def plain_title(title: str) -> str:
-    """A title as it is compared: letters and digits of any script, lower case, one blank between words."""
+    """Normalizes a title for comparison: letters and digits of any script, lower case, one blank between words."""
     folded = unicodedata.normalize("NFKC", title).casefold()
     return " ".join("".join(c if c.isalnum() else " " for c in folded).split())
 
 
 def document_key(found: Found) -> str:
-    """What names a result in its list: an identifier, else one read from the address, else the title's digest."""
+    """Returns the key of a result: its identifier, else one found in its address, else a digest of its title."""
     kind, colon, value = found.id.partition(":")
     if colon and kind.lower() in _PREFIXES:
         return paper_id(kind.lower(), value)
@@ -176,7 +176,7 @@ def document_key(found: Found) -> str:
 
 
 def _address_id(url: str) -> str:
-    """The identifier in an address of doi.org or arxiv.org; empty where there is none."""
+    """Returns the identifier in an address of doi.org or arxiv.org, or an empty text."""
     try:
         parts = urlsplit(url.strip())
     except ValueError:

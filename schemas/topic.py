@@ -1,4 +1,4 @@
-"""A topic as a system sees it, and the documents that it gets back."""
+"""The topic that a system gets, and the documents that it returns."""
 
 from datetime import date
 from typing import NamedTuple
@@ -7,10 +7,10 @@ from schemas.identifiers import CorpusId
 
 
 class Topic(NamedTuple):
-    """An information need: the title of a survey, nothing else of it.
+    """An information need: the title of a survey and nothing else of it.
 
-    `topic_id` is the survey's corpus_id (so that it can be kept out of its own results); `horizon` is the date before
-    which a document must be published.
+    `topic_id` is the survey's corpus_id, which is excluded from its own results. Documents must be published before
+    `horizon`.
     """
 
     topic_id: CorpusId

@@ -1,4 +1,4 @@
-"""Builds one stage of an edition again, and then what depends on bytes that changed."""
+"""Rebuilds one stage of an edition, and then everything that depends on bytes that changed."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Literal
@@ -25,24 +25,24 @@ FindStage = Callable[[str], AnyStage]
 
 
 def rerun(pipeline: Pipeline, stage: str, mode: Mode = "if_failed", find: FindStage = find_stage) -> Slots:
-    """Builds a stage's slots again with the settings and inputs that the edition records.
+    """Rebuilds a stage's slots with the settings and inputs that the edition records.
 
-    What those need is taken as it is (built only where it is missing). What is made from them follows: the
-    store finds it where no byte has changed, and executes it where one has, or where it was never built.
-    A stage that declares its inputs is added to an edition that does not have it yet, with its default settings.
+    Their inputs are used as they are, and built only if they are missing. Dependent slots follow: the store finds them
+    if no byte has changed, and builds them otherwise. A stage that declares its inputs is added with default settings
+    to an edition that does not have it yet.
 
     Args:
-        pipeline: Of the edition.
+        pipeline: The pipeline of the edition.
         stage: A stage, or one slot: `run`, `run/title.bm25.abstract`.
-        mode: `if_failed` executes only what is not there whole, `force` executes the stage's slots in any case.
-        find: From a stage's name to the stage.
+        mode: `if_failed` builds only slots that are missing or damaged, `force` builds the stage's slots in any case.
+        find: Returns a stage by its name.
 
     Returns:
-        Every slot that was looked at, in order.
+        Every visited slot, in order.
 
     Raises:
-        UsageError: The edition has nothing of that name, or is published and would change.
-        ArenaError: As the stages say.
+        UsageError: The edition has no such slot, or is published and would change.
+        ArenaError: A stage failed.
     """
     editions = Editions(pipeline.store)
     edition = editions.load(pipeline.edition)
@@ -79,7 +79,7 @@ def _plan_added(stage: str) -> dict[str, PlannedStage]:
 
 
 def _as_on_disk(entry: PlannedStage, store: Store) -> PlannedStage:
-    """The entry with its files as they are now: a broken one may have been mended. Files that are gone stay noted."""
+    """Returns the entry with its current files, since a broken one may have been repaired; missing ones stay listed."""
     return entry.model_copy(update={"inputs": {name: _reopen(item, store) for name, item in entry.inputs.items()}})
 
 
@@ -94,10 +94,10 @@ def _reopen(item: str | Ref | ReleaseDataset, store: Store) -> str | Ref | Relea
 
 
 def choose_slots(edition: EditionManifest, planned: Mapping[str, PlannedStage], stage: str) -> set[str]:
-    """The slots of a stage, or the one slot of that name.
+    """Returns the slots of a stage, or the one slot of that name.
 
     Raises:
-        UsageError: There is none; the message lists what there is.
+        UsageError: There is no such slot; the message lists the slots.
     """
     chosen = {slot for slot, entry in planned.items() if stage in (slot, entry.stage)}
     if not chosen:
@@ -107,7 +107,7 @@ def choose_slots(edition: EditionManifest, planned: Mapping[str, PlannedStage], 
 
 
 def walk_order(planned: Mapping[str, PlannedStage], chosen: Collection[str]) -> list[str]:
-    """The chosen slots, all that is made from them, and all that these are made from, in the order of data."""
+    """Returns the chosen slots, everything made from them, and all inputs of these, in the order of data."""
     walked = set(chosen)
     for slot, entry in planned.items():
         if entry.sources() & walked:
@@ -119,10 +119,10 @@ def walk_order(planned: Mapping[str, PlannedStage], chosen: Collection[str]) -> 
 
 
 def make_request(slot: str, entry: PlannedStage, slots: Mapping[str, Ref], find: FindStage = find_stage) -> Request:
-    """What the store is asked for.
+    """Returns the request for a slot.
 
     Raises:
-        UsageError: An input is not there, or the recorded settings are not understood any more.
+        UsageError: An input is missing, or the recorded settings are no longer valid.
     """
     if missing := sorted(entry.sources() - slots.keys()):
         raise UsageError(f"{slot} needs {', '.join(missing)}, which the edition does not have; run that stage first")
@@ -132,7 +132,7 @@ def make_request(slot: str, entry: PlannedStage, slots: Mapping[str, Ref], find:
 
 
 def read_settings(slot: str, stage: AnyStage, entry: PlannedStage) -> Settings:
-    """The recorded settings; what was added to them since has its default."""
+    """Returns the recorded settings; settings added since have their defaults."""
     try:
         return stage.settings.model_validate(entry.parameters)
     except ValidationError as error:
@@ -142,7 +142,7 @@ def read_settings(slot: str, stage: AnyStage, entry: PlannedStage) -> Settings:
 
 
 def only_version_differs(store: Store, ref: Ref, request: Request) -> bool:
-    """Whether a slot's dataset is whole and made from the same bytes with the same settings, by an older stage."""
+    """Returns whether a slot's dataset is complete and differs from the request only by the stage's version."""
     dataset = store.find(ref.stage, ref.key)
     if dataset is None or dataset.manifest.digest != ref.digest or ref.key == request.key:
         return False

@@ -1,4 +1,4 @@
-"""What the stages of an edition are like, and which of them would run."""
+"""The state of each slot of an edition, and whether the next run would build it."""
 
 import fcntl
 from collections.abc import Mapping
@@ -15,9 +15,9 @@ from tasks.store.shard import MARKERS
 from tasks.store.store import Request, Store
 
 State = Literal["built", "running", "unfinished", "waiting", "missing", "damaged", "outdated"]
-"""built: whole and up to date. running: a process is at it. unfinished: a run failed or was killed; finished shards are
-kept. waiting: what it is made from is not there yet. missing: not built, or deleted. damaged: a file is absent or of
-another size. outdated: the stage, its settings or its inputs have changed since."""
+"""built: complete and up to date. running: a process is building it. unfinished: a run failed or was killed; finished
+shards are kept. waiting: its inputs are not built yet. missing: not built, or deleted. damaged: a file is missing or
+has another size. outdated: the stage, its settings or its inputs have changed."""
 
 
 class SlotStatus(NamedTuple):
@@ -25,12 +25,12 @@ class SlotStatus(NamedTuple):
 
     Attributes:
         slot: Its name in the edition.
-        stage: What builds it.
-        state: As `State` says.
-        why: What is behind the state; empty when it is built.
-        built: When its build began; None: there is no dataset.
-        size: Bytes.
-        runs: Whether the next run would execute it: `yes`, `no`, or `if its inputs change`.
+        stage: The stage that builds it.
+        state: One of `State`.
+        why: The reason for the state; empty if it is built.
+        built: Start of its build; None if there is no dataset.
+        size: Size in bytes.
+        runs: Whether the next run would build it: `yes`, `no`, or `if its inputs change`.
     """
 
     slot: str
@@ -43,7 +43,7 @@ class SlotStatus(NamedTuple):
 
     @property
     def age_hours(self) -> float | None:
-        """Hours since its build began."""
+        """Hours since its build started."""
         return (datetime.now(UTC) - self.built).total_seconds() / 3600 if self.built else None
 
 
@@ -54,7 +54,7 @@ class _Found(NamedTuple):
 
 
 def edition_status(store: Store, name: str) -> list[SlotStatus]:
-    """Every slot that the edition has or was asked for, in the order of data.
+    """Returns every slot that the edition has or has requested, in the order of data.
 
     Raises:
         UsageError: There is no such edition.

@@ -7,15 +7,15 @@ from schemas.llm import Image
 from schemas.mindmap import parse_tree
 from schemas.tables.mindmaps import MINDMAPS, MindmapRow
 from tasks.audit.sample import draw_sample
-from tasks.audit.sheet import Drawing, Item, Picture, Question, Sheet, Text
+from tasks.audit.sheet import Drawing, Item, Picture, Sheet, SheetQuestion, Text
 from tasks.audit.surveys import paper_link
 from tasks.llm.images import read_image
 from tasks.reports.treedrawing import draw_tree
 from tasks.store.dataset import Dataset
 
 QUESTIONS = (
-    Question("extraction", "Is the tree what the picture shows?"),
-    Question("relevance", "Does the picture organise the survey's field?"),
+    SheetQuestion("extraction", "Is the tree what the picture shows?"),
+    SheetQuestion("relevance", "Does the picture organise the survey's field?"),
 )
 
 

@@ -31,7 +31,7 @@ HEAD = ("sheet", "number", "item")
 _templates = page_templates("tasks.audit")
 
 
-class Question(NamedTuple):
+class SheetQuestion(NamedTuple):
     """A question about every item: a short name (the CSV's column) and the question itself."""
 
     name: str
@@ -84,7 +84,7 @@ class Sheet(NamedTuple):
     name: str
     title: str
     lead: str
-    questions: tuple[Question, ...]
+    questions: tuple[SheetQuestion, ...]
     items: tuple[Item, ...]
 
 

@@ -3,10 +3,12 @@
 import polars as pl
 
 from tasks.audit.sample import draw_sample
-from tasks.audit.sheet import Item, Question, Sheet, Text
+from tasks.audit.sheet import Item, Sheet, SheetQuestion, Text
 from tasks.store.dataset import Dataset
 
-QUESTION = Question("survey", "Does the paper give an organised view of the state of a research field on one topic?")
+QUESTION = SheetQuestion(
+    "survey", "Does the paper give an organised view of the state of a research field on one topic?"
+)
 
 
 def survey_sheet(edition: str, surveys: Dataset, papers: Dataset, n: int, seed: int) -> Sheet:

@@ -17,26 +17,26 @@ from tasks.llm.prompt import Prompt, load_prompt
 from tasks.store.parquet import write_table
 
 MOST_THREADS = 64
-"""Subjects worked on at once, whatever the concurrency of the door."""
+"""Largest number of threads, whatever the concurrency of the door."""
 
 DETERMINISTIC = Parameters()
-"""Temperature 0 and seed 42, as the paper says."""
+"""Temperature 0 and seed 42, as in the paper."""
 
 SubjectT = TypeVar("SubjectT")
 ResultT = TypeVar("ResultT")
 
 
 class Asker:
-    """Asks a model on behalf of one subject, and remembers what was asked. Not for several threads at once.
+    """Asks a model on behalf of one subject and records the calls. Not thread-safe.
 
     Args:
-        door: Where questions go; shared by all subjects.
-        stage: Who pays: the name under which budget and cost are kept.
-        model: Which model is asked.
-        subject: A topic, survey, query or question by its id.
+        door: The connection to the model; shared by all subjects.
+        stage: Name under which budget and cost are recorded.
+        model: The model to ask.
+        subject: Id of the topic, survey, query or question.
 
     Attributes:
-        calls: A row of table `model_calls` for every question so far.
+        calls: A row of table `model_calls` for every call so far.
     """
 
     def __init__(self, door: BlockingDoor, stage: str, model: ModelName, subject: str) -> None:
@@ -56,22 +56,22 @@ class Asker:
         parameters: Parameters = DETERMINISTIC,
         attempt: int = 0,
     ) -> Reply[AnswerT]:
-        """Fills a prompt and asks it.
+        """Fills a prompt and sends it.
 
         Args:
             prompt: Id of the prompt file, or a prompt.
-            values: One value a variable of the prompt; plain text counts as foreign and is delimited.
-            answer: The form that the answer must have; None for plain text.
-            images: Pictures after the text.
-            parameters: How the model is asked to write.
-            attempt: Raised to ask the same again and get a fresh reply.
+            values: A value for each variable of the prompt; plain text counts as foreign and is delimited.
+            answer: The form of the answer; None for plain text.
+            images: Pictures that follow the text.
+            parameters: Sampling parameters of the model.
+            attempt: Another number asks the same again and gets a new reply.
 
         Returns:
             The reply; its outcome is `ok`, `failed` or `refused`.
 
         Raises:
             OverBudget: The cap leaves too little for the call.
-            ModelError: No call can succeed, whatever the subject.
+            ModelError: Every call would fail, whatever the subject.
             TransientError: The endpoint cannot be reached.
         """
         found = load_prompt(prompt)
@@ -86,13 +86,13 @@ class Asker:
         prompt: PromptRef | None = None,
         **further: Any,
     ) -> Reply[AnswerT]:
-        """Asks with messages that the caller put together; otherwise as `ask`.
+        """Sends messages of the caller; otherwise like `ask`.
 
         Args:
             messages: The conversation so far.
-            answer: The form that the answer must have; None for plain text.
-            prompt: The prompt file that the conversation began with.
-            further: Other members of `Request`.
+            answer: The form of the answer; None for plain text.
+            prompt: The prompt file that started the conversation.
+            further: Other fields of `Request`.
         """
         request: Request[AnswerT] = Request(
             messages=messages, stage=self._stage, prompt=prompt, answer=answer, model=self._model.model, **further
@@ -120,14 +120,14 @@ class Asker:
 
 
 def require_asker(asker: Asker | None, who: str) -> Asker:
-    """The asker of a plug-in that was registered with `asks`.
+    """Returns the asker of a plug-in that was registered with `asks`.
 
     Args:
-        asker: What the plug-in was given.
+        asker: The plug-in's asker, if it has one.
         who: Kind of the plug-in, for the message: `system`, `builder`.
 
     Raises:
-        UsageError: It was given none.
+        UsageError: It has none.
     """
     if asker is None:
         raise UsageError(f"this {who} asks a language model; register it with asks=Demand(...)")
@@ -135,15 +135,15 @@ def require_asker(asker: Asker | None, who: str) -> Asker:
 
 
 def require_model(who: str, asks: bool, model: ModelName | None) -> None:
-    """Checks that settings name a model exactly when the plug-in asks one.
+    """Checks that settings name a model if and only if the plug-in asks one.
 
     Args:
-        who: Begins the message: `baseline storm`.
+        who: Start of the message, for example `baseline storm`.
         asks: Whether the plug-in asks a model.
         model: The model that the settings name.
 
     Raises:
-        UsageError: A model is lacking, or there is one too many.
+        UsageError: A model is missing, or named although none is asked.
     """
     if asks != (model is not None):
         raise UsageError(f"{who} " + ("asks a model; name one" if asks else "asks no model; leave the model out"))
@@ -151,14 +151,14 @@ def require_model(who: str, asks: bool, model: ModelName | None) -> None:
 
 @contextmanager
 def open_door(access: LlmAccess | None, model: ModelName) -> Generator[BlockingDoor]:
-    """A door to the endpoint that a stage's settings name.
+    """Opens a door to the endpoint that a stage's settings name.
 
     Args:
-        access: What the machine has; None: nothing.
-        model: From the stage's settings: what the results will be recorded under.
+        access: The machine's endpoint; None if there is none.
+        model: The model of the stage's settings, which the results name.
 
     Raises:
-        UsageError: No endpoint is set up, or another one than the settings name.
+        UsageError: No endpoint is configured, or not the one that the settings name.
     """
     if access is None:
         raise UsageError(
@@ -179,12 +179,12 @@ def open_door(access: LlmAccess | None, model: ModelName) -> Generator[BlockingD
 def in_threads(
     work: Callable[[SubjectT], ResultT], subjects: Sequence[SubjectT], access: LlmAccess | None
 ) -> list[ResultT]:
-    """Works on several subjects at once, so that many calls are under way; results in the order of the subjects.
+    """Processes several subjects at once, so that many calls are in flight; results are in the order of the subjects.
 
     Args:
-        work: May be called by several threads at once; the first error it raises is raised, and ends the rest.
-        subjects: What to work on.
-        access: Its concurrency bounds the threads; None: one after the other.
+        work: Called by several threads; the first error that it raises is raised and cancels the rest.
+        subjects: The subjects.
+        access: Its concurrency limits the threads; None: one subject after the other.
     """
     threads = min(access.settings.concurrency, MOST_THREADS, len(subjects)) if access else 1
     if threads <= 1:
@@ -199,10 +199,10 @@ def in_threads(
 
 
 def call_rows(askers: Iterable[Asker]) -> pa.Table:
-    """What askers asked as rows of table `model_calls`, in their order."""
+    """Returns the calls of askers as rows of table `model_calls`, in their order."""
     return MODEL_CALLS.of(row for asker in askers for row in asker.calls)
 
 
 def write_calls(path: Path, askers: Iterable[Asker]) -> int:
-    """Writes `call_rows` to a file; returns their number."""
+    """Writes the rows of `call_rows` to a file and returns their number."""
     return write_table(path, MODEL_CALLS, call_rows(askers))

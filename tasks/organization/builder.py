@@ -1,4 +1,4 @@
-"""What a builder of mind-maps is, what it gets and returns, and the registry of builders."""
+"""The interface and the registry of builders of mind-maps."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class Material(NamedTuple):
         examples: Mind-maps of other surveys, for builders that need them.
         seed: For builders that use random numbers.
         asker: Asks a language model on the topic's behalf.
-        outline: What a run wrote in Markdown, for builders that need it; None when it wrote none for this topic.
+        outline: A run's outline in Markdown, for builders that need it; None if the run wrote none for this topic.
     """
 
     topic: Topic
@@ -64,7 +64,7 @@ class Material(NamedTuple):
 
 
 class Organized(NamedTuple):
-    """What a builder returns for a topic: a tree, or None when it made none, and how it ended."""
+    """The result of a builder for a topic: a tree or None, and the outcome."""
 
     tree: Tree | None
     outcome: Outcome = "scored"
@@ -77,7 +77,7 @@ BuildTree = Callable[[Material], Organized]
 
 @dataclass(frozen=True)
 class Builder:
-    """A registered builder: name, one sentence for people who choose, function, needs, version, model calls if any."""
+    """A registered builder: name, one-sentence description, function, needs, version, and its model calls if any."""
 
     name: str
     description: str
@@ -93,7 +93,7 @@ all_builders = _registry.all
 """Every builder by name: each file of `tasks/organization/builders`, and the entry points of other packages."""
 
 find_builder = _registry.find
-"""The builder of that name; where there is none, a UsageError lists those there are."""
+"""Returns the builder of that name; if there is none, a UsageError lists the builders."""
 
 
 def builder(

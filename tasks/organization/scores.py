@@ -1,7 +1,7 @@
 """The `tree_scores` stage: scores of built trees against gold mind-maps, by topic and as means with intervals."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -52,10 +52,7 @@ Floats = NDArray[np.float64]
 SHARD_TOPICS = 64
 """Topics of a shard: at most so many are scored again after a killed stage."""
 
-EXTRACTORS: Mapping[str, type[FlairEntityExtractor] | type[RuleEntityExtractor]] = {
-    "flair": FlairEntityExtractor,
-    "rules": RuleEntityExtractor,
-}
+EXTRACTORS = {"flair": FlairEntityExtractor, "rules": RuleEntityExtractor}
 
 
 class TreeScoreSettings(Settings):

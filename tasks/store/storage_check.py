@@ -1,7 +1,7 @@
-"""Whether a folder's file system keeps what the store relies on; asked once for each file system.
+"""Checks once for each file system that it supports what the store relies on.
 
-The assumptions: a rename replaces atomically and carries folders; `flock` keeps two builders apart, on all machines
-that mount the folder; fsync works. Hard links are wanted, and done without where there are none.
+The store assumes that a rename replaces atomically and works on folders, that `flock` excludes two builders on all
+machines that mount the folder, and that fsync works. Hard links are used if they are available.
 """
 
 import fcntl
@@ -28,7 +28,7 @@ LOCKS_OF_ONE_MACHINE = {
     "lustre": ("localflock", "noflock"),
     "ceph": ("noflock",),
 }
-"""Mount options under which flock is kept from other machines, by kind of file system."""
+"""Mount options that make flock local to one machine, by kind of file system."""
 
 NO_FILE_SYSTEMS = (
     "fuse.s3fs",
@@ -39,11 +39,11 @@ NO_FILE_SYSTEMS = (
     "fuse.sshfs",
     "fuse.mount-s3",
 )
-"""Mounts of object stores and of SSH: their renames are copies, or their locks known to one machine only."""
+"""Mounts of object stores and SSH, whose renames are copies or whose locks are local to one machine."""
 
 
 class Mount(NamedTuple):
-    """A file system as the kernel lists it."""
+    """A mounted file system as the kernel lists it."""
 
     kind: str
     source: str
@@ -51,16 +51,16 @@ class Mount(NamedTuple):
 
     @property
     def identity(self) -> str:
-        """Tells it from any other that a folder may come to lie on; the same on all machines that mount it alike."""
+        """Identifies the file system; equal on all machines that mount it in the same way."""
         return f"{self.kind} {self.source} {','.join(self.options)}"
 
 
 class StorageRecord(BaseModel):
-    """What was found, kept in the folder itself.
+    """The result of the check, stored in the folder itself.
 
     Attributes:
-        mounts: Identities of the file systems that passed, as each machine sees the folder.
-        hard_links: Whether files can be published again without a copy.
+        mounts: Identities of the file systems that passed, one for each way in which machines mount the folder.
+        hard_links: Whether files can be published again without copying.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -70,13 +70,13 @@ class StorageRecord(BaseModel):
 
 
 def check_storage(root: Path) -> None:
-    """Refuses a folder whose file system does not keep the assumptions; cheap once it has passed.
+    """Refuses a folder whose file system violates an assumption; cheap after the first check.
 
     Args:
-        root: Folder of the store, which exists and can be written.
+        root: Existing, writable folder of the store.
 
     Raises:
-        StoreError: An assumption does not hold; says which, and on what kind of file system.
+        StoreError: An assumption does not hold; the message says which, and on what kind of file system.
     """
     mount = find_mount(root)
     record = _read(root / RECORD)
@@ -98,7 +98,7 @@ def check_storage(root: Path) -> None:
 
 
 def find_mount(folder: Path, mounts: Path = MOUNTS) -> Mount:
-    """The file system that a folder lies on; where the kernel lists none (not Linux), its device number alone."""
+    """Returns the file system of a folder; without the kernel's list (not on Linux), only its device number."""
     folder = folder.resolve()
     found: dict[Path, Mount] = {}
     try:
@@ -208,4 +208,4 @@ ASSUMPTIONS: dict[str, Callable[[Path], bool]] = {
     "flock does not keep two builders apart": _excludes,
     "fsync does not work": _syncs,
 }
-"""Each tried out in an empty folder, by what is said where it does not hold."""
+"""The checks by their error message; each runs in an empty folder."""

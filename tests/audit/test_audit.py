@@ -17,7 +17,7 @@ from schemas.tables.papers import PAPERS
 from schemas.tables.surveys import SURVEYS
 from tasks.audit.mindmaps import mindmap_sheet
 from tasks.audit.score import score_answers, wilson
-from tasks.audit.sheet import HEAD, Item, Question, Sheet, Text, read_answers, to_html, write_sheet
+from tasks.audit.sheet import HEAD, Item, Sheet, SheetQuestion, Text, read_answers, to_html, write_sheet
 from tasks.audit.surveys import survey_sheet
 from tasks.corpus.figures.picture import check_picture
 from tasks.store.dataset import Dataset
@@ -100,7 +100,7 @@ SHEET = Sheet(
     "audit-x",
     "X",
     "Lead",
-    (Question("survey", "?"), Question("other", "?")),
+    (SheetQuestion("survey", "?"), SheetQuestion("other", "?")),
     tuple(Item(str(n), f"Title {n}", (Text("t", "x"),)) for n in range(6)),
 )
 
