@@ -21,6 +21,7 @@ write_pages(HERE / "reference")
 os.environ["ARENA_ROOT"] = str(make_small_edition(HERE / "_build" / "edition"))  # what the notebook opens
 
 project = "Research Arena"
+html_show_copyright = False
 author = "The Research Arena authors"
 release = version = installed_version("research-arena")
 
