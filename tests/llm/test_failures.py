@@ -188,7 +188,7 @@ def test_a_faulty_answer_gets_one_repair_turn_that_shows_what_was_wrong(server, 
     first, second = (seen.json["messages"] for seen in server.seen)
     assert second[: len(first)] == first
     assert second[-2] == {"role": "assistant", "content": faulty or "(empty)"}
-    assert "could not be read" in second[-1]["content"]
+    assert "could not be parsed" in second[-1]["content"]
 
 
 def test_an_answer_may_repeat_what_the_model_said_before(server, settings):
