@@ -1,4 +1,5 @@
 """What things are: tables, records, manifests, settings, errors.
 
-Imports the standard library, pydantic and pyarrow; nothing here reads files, talks to a service or starts work.
+What belongs here: declarations that need only the standard library, pydantic and pyarrow. What does not: reading files,
+talking to services, any work (`tasks`).
 """

@@ -1,1 +1,5 @@
-"""What is done: plain typed functions and small classes, without Prefect, environment variables or global clients."""
+"""What is done: plain typed functions and small classes.
+
+What belongs here: stages, systems, measures and the store, in the order of a paper's way. What does not: Prefect,
+environment variables and global clients (`flows`).
+"""

@@ -1,1 +1,5 @@
-"""Commands of `arena`, one file a subject; `flows.cli` names them."""
+"""The commands of `arena`, one file for each group; `flows.cli` names them.
+
+What belongs here: options, printing, and the demo. What does not: which stages run and how (`flows.pipeline`), Prefect
+(`flows.jobs`, `flows.server`).
+"""

@@ -1,5 +1,5 @@
-"""Outgoing HTTP: the one client, when to try again, how fast to ask, how much to read.
+"""Outgoing HTTP: the one client, its retries, its pace and its limits.
 
-What a service means by its replies belongs to the room that asks it. Language models are asked through `tasks.llm`,
-whose library brings its own client; it shares the retry rules.
+What belongs here: everything that all services share. What does not: what a service means by its replies (the room that
+asks it), language models (`tasks.llm`, whose library brings its own client and shares the retry rules).
 """

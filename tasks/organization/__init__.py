@@ -1,1 +1,5 @@
-"""The organization task: what a builder gets and returns, and the parts that builders share."""
+"""The organization task: mind-maps built from references, and their scores.
+
+What belongs here: builders (one file each in `builders`), the stages `organize` and `tree_scores`. What does not: gold
+mind-maps (`tasks.corpus`), tree distances (`tasks.metrics.trees`).
+"""

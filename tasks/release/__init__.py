@@ -1,1 +1,5 @@
-"""Semantic Scholar releases: local mirrors, record readers, and a synthetic release in the true file format."""
+"""Semantic Scholar releases: fetching, checking and reading them.
+
+What belongs here: the API client, downloads, the local mirror, the gate, decoding of records. What does not: tables
+made from the records (`tasks.corpus`), invented releases (`tasks.demo`).
+"""
