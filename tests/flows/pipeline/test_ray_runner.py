@@ -130,7 +130,7 @@ def test_errors_and_deaths_of_ray_jobs_are_reported(tmp_path: Path, ray_resource
     (store.root / "5.does").write_text("raise")
     with pytest.raises(BadInput, match=r"^number 5 is wrong$"):
         store.build(REQUEST, ray_resources, runner=runner)
-    with pytest.raises(UsageError, match=r"takes 1 GPU, the Ray cluster has 0"):
+    with pytest.raises(UsageError, match=r"needs 1 GPU, the Ray cluster has 0"):
         list(RayShards(gpus=1).run({"any": print}, 2, accelerated=True))
     (store.root / "5.does").unlink()
     store.build(REQUEST, ray_resources, runner=runner)
