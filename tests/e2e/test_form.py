@@ -68,7 +68,7 @@ def test_a_form_has_labels_help_and_choices_and_its_run_ends_with_artifacts(site
     shown = page.locator("body").inner_text()
     page.screenshot(path=out / "form.png", full_page=True)
 
-    for words in ("Id of the release", "Which papers are documents", "Horizon of a survey", "full_text"):
+    for words in ("Id of the release", "Papers that become documents", "Horizon of a survey", "full_text"):
         assert words in shown, words
     page.get_by_role("button", name="Submit").click()
     found = wait_for("the form's run exists", lambda: runs_named(site, name), 60)
@@ -110,7 +110,7 @@ def test_the_stages_to_run_again_are_a_list_to_choose_from(site, page, out):
 
     shown = page.locator("body").inner_text()
     page.screenshot(path=out / "rerun-form.png", full_page=True)
-    for words in ("Which stage; all of its slots", "if_failed executes what is missing"):
+    for words in ("Which stage; all of its slots", "if_failed runs the stage where its dataset is missing"):
         assert words in shown, words
 
 
