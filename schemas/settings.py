@@ -67,7 +67,7 @@ class CorpusSettings(Settings):
         default=None, description="Language model that stages use; empty: ARENA_LLM_MODEL of the machine."
     )
     year_only_survey: YearOnlySurvey = Field(
-        default="dec31", description="Cut-off date of a survey when only its year is known."
+        default="dec31", description="Horizon of a survey when only its year is known."
     )
     limit_documents: int | None = Field(
         default=None,
