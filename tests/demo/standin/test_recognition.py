@@ -14,9 +14,10 @@ from schemas.llm import Image, Message, Request
 from schemas.llm_settings import LlmSettings
 from tasks.demo.standin.recognition import ABOUT_ANSWERS, first_lines, foreign_texts, read_question
 from tasks.demo.standin.rule import all_rules
-from tasks.llm.prompt import FOLDER, delimit, load_prompt
+from tasks.llm.prompt import FOLDER, Trusted, delimit, load_prompt
 from tasks.llm.structured import repair_request, with_form
 from tasks.llm.wire import request_body
+from tasks.ranking.agents.storm import THANKS
 from tests.llm.conftest import Score
 
 PROMPTS = sorted({path.stem for path in Path(FOLDER).glob("*.md")} - ABOUT_ANSWERS)
@@ -87,3 +88,11 @@ def test_pictures_come_as_bytes_and_only_as_data():
 def test_what_is_no_question_of_this_project_is_refused(told):
     with pytest.raises(BadInput):
         read_question(told)
+
+
+def test_a_personas_interview_ends_with_the_closing_sentence_of_the_prompt():
+    exchanges = [{"question": f"Question {place}?", "answer": "An answer."} for place in range(2)]
+    values = {"title": "Birds", "persona": "painter: feathers", "exchanges": exchanges, "thanks": Trusted(THANKS)}
+    messages = load_prompt("storm_question").render(values)
+    asked = read_question(body(Request(messages=messages, stage="run")))
+    assert all_rules()["storm_question"](asked) == THANKS
