@@ -19,7 +19,7 @@ from schemas.tables.model_calls import MODEL_CALLS
 from tasks.llm.asker import Asker, in_threads, open_door
 from tasks.llm.blocking import BlockingDoor
 from tasks.store.parquet import write_rows
-from tasks.store.shard import Shard, fsync_path, in_shards
+from tasks.store.shard import Shard, in_shards, write_whole
 from tasks.store.workspace import Workspace
 
 log = logging.getLogger(__name__)
@@ -178,10 +178,7 @@ class _Answering(Generic[SubjectT]):
     def _keep(self, file: Path, answered: SubjectRows) -> None:
         by_table = {table.name: _rows_of(table, answered.rows) for table in self.subjects.written.values()}
         file.parent.mkdir(exist_ok=True)
-        draft = file.with_suffix(".tmp")
-        draft.write_bytes(orjson.dumps((by_table, answered.outcome, answered.notes), default=tuple))
-        fsync_path(draft)
-        draft.replace(file)
+        write_whole(file, orjson.dumps((by_table, answered.outcome, answered.notes), default=tuple))
 
     def _load(self, file: Path) -> SubjectRows:
         by_table, outcome, notes = orjson.loads(file.read_bytes())
