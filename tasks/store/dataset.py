@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from contextlib import suppress
+import shutil
 from functools import cached_property
 from pathlib import Path
 from tempfile import mkdtemp
@@ -93,8 +93,10 @@ class Dataset:
             draft = folder = Path(mkdtemp(prefix="arena-"))
         for path in self.path(name).iterdir():
             (draft / path.name).symlink_to(os.path.relpath(path, draft))
-        with suppress(OSError):  # another process was faster: its folder has the same links
+        try:
             draft.replace(folder)
+        except OSError:  # another process was faster: its folder has the same links, and nobody has opened the draft
+            shutil.rmtree(draft)
         return folder
 
     def files(self, prefix: str = MAIN) -> list[Path]:
