@@ -9,6 +9,7 @@ from schemas.identifiers import Field as DocumentField
 CorpusRule = Literal["full_text", "abstract"]
 YearOnlySurvey = Literal["dec31", "jan1", "drop"]
 RetrieverName = Literal["bm25", "dense", "hybrid"]
+DistanceReading = Literal["ge", "free_ops", "aligned"]
 BaselineName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 
 
@@ -150,9 +151,21 @@ class OrganizationSettings(Settings):
     threshold: float = Field(
         default=0.8, ge=-1, le=1, description="Two headings match when their similarity is above this value."
     )
-    entities: Literal["rules", "flair"] = Field(
-        default="rules",
-        description="How entities are found: by FLAIR, or by spelling rules (the measure is then her_fallback).",
+    distance: tuple[DistanceReading, ...] = Field(
+        default=(),
+        description="Other readings of the tree semantic distance, shown in the scores' names: headings also match at "
+        "the threshold itself (ge); deleting and inserting headings that match is free as well (free_ops); siblings "
+        "are first put in the gold map's order (aligned).",
+    )
+    clip: bool = Field(default=False, description="Cut cosines to 0..1 in heading soft recall; shown in the names.")
+    entities: Literal["auto", "flair", "rules"] = Field(
+        default="auto",
+        description="Whether FLAIR finds entities for HER: where it and its model are on this machine (auto), always "
+        "(flair; downloads the model), or never (rules). HER (rules), by spelling rules, is always there.",
+    )
+    entity_model: str = Field(
+        default="flair/ner-english",
+        description="FLAIR's tagger: a name on the Hugging Face hub, or a file. Loading it runs code from the file.",
     )
     model: str | None = Field(
         default=None, description="Language model that builders use; empty: ARENA_LLM_MODEL of the machine."

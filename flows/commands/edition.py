@@ -125,14 +125,15 @@ def mindmap(
     store = open_store(folder)
     name = choose_edition(store, edition)
     slots = Editions(store).load(name).slots
+    from tasks.organization.scores import tree_scores
     from tasks.reports.sections.organization import draw_topics
 
     to.mkdir(parents=True, exist_ok=True)
     drawn = 0
     for slot in (slot for slot in slots if slot.startswith("tree_scores/")):
-        tag = slot.removeprefix("tree_scores/")
-        inputs = (store.open(slots[needed]) for needed in ("mindmaps", f"trees/{tag}", slot))
-        for figure in draw_topics(*inputs, topic=topic):
+        tag, scores = slot.removeprefix("tree_scores/"), store.open(slots[slot])
+        trees = f"trees/{tag.removesuffix(scores.manifest.settings(tree_scores).mark)}"
+        for figure in draw_topics(store.open(slots["mindmaps"]), store.open(slots[trees]), scores, topic):
             (to / f"{topic}.{tag}.svg").write_text(figure.svg)
             drawn += 1
     if not drawn:

@@ -1,17 +1,19 @@
 """Commands `arena score`: score rankings, trees and headings in files."""
 
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING, Literal
 
 from flows.commands.terminal import show_json, show_rows
 from flows.pipeline import summaries as tables
 from schemas.errors import UsageError
 from schemas.mindmap import Tree
+from schemas.settings import DistanceReading
 from schemas.tables.tree_scores import distance_measure
 from tasks.metrics.ranking import Labels, evaluate_run
 from tasks.ranking.run_files import read_qrels, read_run
+
+if TYPE_CHECKING:
+    from tasks.organization.scores import TreeScoreSettings
 
 HEADING_MEASURES = ("hsr", "her", "her_fallback", "gold_nodes", "nodes")
 
@@ -44,7 +46,8 @@ def tree(
     pred: Path,
     encoder: str = "paraphrase-MiniLM-L6-v2",
     threshold: float = 0.8,
-    entities: Annotated[str, Parameter(help="rules or flair")] = "rules",
+    distance: tuple[DistanceReading, ...] = (),
+    entities: Literal["auto", "flair", "rules"] = "auto",
     svg: Path | None = None,
     json: bool = False,
 ) -> None:
@@ -55,20 +58,25 @@ def tree(
         pred: In the same format; a gold tree without a counterpart is scored as not built.
         encoder: Sentence encoder for headings; all-MiniLM-L6-v2 works offline.
         threshold: Headings match in the tree semantic distance if their similarity is above this.
-        entities: How entities are found.
+        distance: Other readings of that distance: headings also match at the threshold (ge), deleting and inserting
+            headings that match is free as well (free_ops), siblings are first put in the gold order (aligned).
+        entities: Whether FLAIR finds entities for `her`: where it is at hand, always or never.
         svg: Folder for a drawing of each pair, with matched headings marked.
         json: Print the values per tree and their means as JSON.
     """
-    rows = _score(gold, pred, encoder, threshold, entities, svg)
+    rule = _rule(encoder, entities, threshold, distance)
+    rows = _score(gold, pred, rule, svg)
     if json:
-        show_json({"encoder": encoder, "threshold": threshold, "trees": rows, "mean": _mean(rows)})
+        shown = {"encoder": encoder, "threshold": threshold, "distance": rule.distance}
+        show_json({**shown, "trees": rows, "mean": _mean(rows)})
         return
     shown = [*rows, _mean(rows)] if len(rows) > 1 else rows
     distances = [name for name in rows[0] if name.startswith("tsd_") and name != "tsd_normalised"]
     others = [name for name in rows[0] if name not in (*distances, "built")]
     chosen = distance_measure(threshold)
     main = [{name: row[name] for name in [*others, chosen] if name in row} for row in shown]
-    show_rows(main, f"{pred.name} against {gold.name}: headings compared by {encoder}, matching above {threshold:g}")
+    matching = f"matching above {threshold:g}{rule.mark}"
+    show_rows(main, f"{pred.name} against {gold.name}: headings compared by {encoder}, {matching}")
     by_threshold = [{name: row[name] for name in ["name", *distances]} for row in shown[-1:]]
     show_rows(by_threshold, "tree semantic distance by threshold")
 
@@ -78,7 +86,7 @@ def headings(
     gold: Path,
     pred: Path,
     encoder: str = "paraphrase-MiniLM-L6-v2",
-    entities: Annotated[str, Parameter(help="rules or flair")] = "rules",
+    entities: Literal["auto", "flair", "rules"] = "auto",
     json: bool = False,
 ) -> None:
     """Score the headings of trees: heading soft recall and heading entity recall.
@@ -87,10 +95,10 @@ def headings(
         gold: As for `arena score tree`.
         pred: In the same format.
         encoder: Sentence encoder for headings; all-MiniLM-L6-v2 works offline.
-        entities: How entities are found.
+        entities: Whether FLAIR finds entities for `her`: where it is at hand, always or never.
         json: Print the values per tree and their means as JSON.
     """
-    scored = _score(gold, pred, encoder, 0.8, entities, None)
+    scored = _score(gold, pred, _rule(encoder, entities), None)
     rows = [{name: row[name] for name in ("name", *HEADING_MEASURES) if name in row} for row in scored]
     if json:
         show_json({"encoder": encoder, "trees": rows, "mean": _mean(rows)})
@@ -98,10 +106,23 @@ def headings(
     show_rows([*rows, _mean(rows)] if len(rows) > 1 else rows, f"{pred.name} against {gold.name}, {encoder}")
 
 
-def _score(gold: Path, pred: Path, encoder: str, threshold: float, entities: str, svg: Path | None) -> list[tables.Row]:
+def _rule(
+    encoder: str,
+    entities: Literal["auto", "flair", "rules"],
+    threshold: float = 0.8,
+    distance: tuple[DistanceReading, ...] = (),
+) -> "TreeScoreSettings":
+    from tasks.organization.heading_vectors import label_encoder
+    from tasks.organization.scores import TreeScoreSettings, choose_entities
+
+    chosen = TreeScoreSettings(encoder=label_encoder(encoder), threshold=threshold, distance=distance)
+    return chosen.model_copy(update={"entities": choose_entities(entities, chosen.entity_model)})
+
+
+def _score(gold: Path, pred: Path, rule: "TreeScoreSettings", svg: Path | None) -> list[tables.Row]:
     from tasks.index.encoder import Encoder
-    from tasks.organization.heading_vectors import LabelVectors, label_encoder
-    from tasks.organization.scores import TreeScorer, TreeScoreSettings
+    from tasks.organization.heading_vectors import LabelVectors
+    from tasks.organization.scores import TreeScorer
     from tasks.organization.tree_files import read_trees
     from tasks.reports.treedrawing import draw_trees
 
@@ -109,8 +130,6 @@ def _score(gold: Path, pred: Path, encoder: str, threshold: float, entities: str
     if not golden.trees.keys() & built.trees.keys():
         named = ", ".join(sorted(built.trees)[:3])
         raise UsageError(f"no tree in {pred} has the name of a tree in {gold}; {pred.name} has {named}...")
-    chosen = {"encoder": label_encoder(encoder), "threshold": threshold, "entities": entities}
-    rule = TreeScoreSettings.model_validate(chosen)
     scorer = TreeScorer(LabelVectors(Encoder(rule.encoder).encode), rule)
     rows: list[tables.Row] = []
     for number, (name, tree) in enumerate(golden.trees.items()):

@@ -61,7 +61,9 @@ def _score_row(store: Store, ref: Ref, task: RankingTask, labels: Labels) -> Row
 TREE_MEASURES: Mapping[str, str] = {
     "hsr": "HSR",
     "her": "HER",
+    "her_no_gold": "no gold entity",
     "her_fallback": "HER (rules)",
+    "her_fallback_no_gold": "no gold entity (rules)",
     "nodes": "nodes",
     "gold_nodes": "gold nodes",
 }

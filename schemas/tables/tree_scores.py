@@ -14,7 +14,7 @@ def distance_measure(threshold: float) -> str:
 
 TAG = Column(pa.string(), "Name of the system")
 TOPIC = Column(pa.int64(), "corpus_id of the survey")
-MEASURE = Column(pa.string(), "`hsr`, `her` (`her_fallback` without FLAIR), `ted`, `tsd_0.8`, ...")
+MEASURE = Column(pa.string(), "`hsr`, `her` (FLAIR's entities), `her_fallback` (spelling rules), `ted`, `tsd_0.8`, ...")
 ENCODER = Column(pa.string(), "Sentence encoder that the measure rests on; null: none")
 
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -97,8 +99,8 @@ def heading_entity_recall(golden_entities: Collection[str], predicted_entities: 
         predicted_entities: those of the predicted map, found by the same extractor.
 
     Returns:
-        The recall in [0, 1]. It is 1 without gold entities, which lifts every system's mean: give the mean over maps
-        with a gold entity beside it.
+        The recall in [0, 1]. It is 1 without gold entities, as in STORM. That lifts every system's mean, so
+        `tree_scores` leaves such maps out of the mean and states their share.
 
     Source:
         STORM's evaluation (Shao et al., NAACL 2024).
@@ -139,12 +141,32 @@ class FlairEntityExtractor:
             BadInput: the model cannot be had.
         """
         sentence_type, tagger = self._tagger
-        entities: set[str] = set()
-        for heading in filter(str.strip, headings):
-            sentence = sentence_type(heading)
-            tagger.predict(sentence)
-            entities.update(span.text.lower() for span in sentence.get_spans(tagger.label_type))
-        return entities
+        sentences = [sentence_type(heading) for heading in filter(str.strip, headings)]
+        if sentences:
+            tagger.predict(sentences)
+        spans = (span for sentence in sentences for span in sentence.get_spans(tagger.label_type))
+        return {span.text.lower() for span in spans}
+
+    def is_at_hand(self) -> bool:
+        """Returns whether FLAIR is installed and its model is on this machine; logs it where only the model lacks."""
+        if find_spec("flair") is None:
+            return False
+        if Path(self.model).exists() or self._is_downloaded():
+            return True
+        logger.warning(
+            "FLAIR is installed, but its model %s is not on this machine, so HER is left out; "
+            "--entities flair downloads it",
+            self.model,
+        )
+        return False
+
+    def _is_downloaded(self) -> bool:
+        """Looks where FLAIR keeps the models that it has downloaded from the hub."""
+        name, _, revision = self.model.partition("@")
+        folder = import_module("flair").cache_root / "models" / name.partition("/")[2]
+        look_up = import_module("huggingface_hub").try_to_load_from_cache
+        found = look_up(name, "pytorch_model.bin", cache_dir=folder, revision=revision or "main")
+        return isinstance(found, str)
 
     @cached_property
     def _tagger(self) -> tuple[Any, Any]:

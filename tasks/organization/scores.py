@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from schemas.errors import MissingDependency, StageFailed
 from schemas.identifiers import Outcome
 from schemas.mindmap import VIRTUAL_ROOT, Shape, Tree, parse_tree, tree_labels, tree_shape
-from schemas.settings import EncoderSettings, Settings
+from schemas.settings import DistanceReading, EncoderSettings, Settings
 from schemas.tables.runs import OUTCOMES, OutcomeRow
 from schemas.tables.tree_scores import (
     HEADING_MATCHES,
@@ -52,25 +52,38 @@ Floats = NDArray[np.float64]
 SHARD_TOPICS = 64
 """Topics of a shard: at most so many are scored again after a killed stage."""
 
-EXTRACTORS = {"flair": FlairEntityExtractor, "rules": RuleEntityExtractor}
-
 
 class TreeScoreSettings(Settings):
     """How trees are scored."""
 
     encoder: EncoderSettings = Field(default=LABEL_ENCODER, description="What embeds headings.")
     threshold: float = Field(default=0.8, description="Headings more similar than this match in the tree distance.")
+    distance: tuple[DistanceReading, ...] = Field(default=(), description="Other readings of the tree distance.")
     clip: bool = Field(default=False, description="Cut cosines to [0, 1] in heading soft recall.")
     entities: Literal["rules", "flair"] = Field(
-        default="rules", description="Who finds entities: FLAIR, or spelling rules (then the measure is her_fallback)."
+        default="rules", description="Who finds entities: spelling rules alone (her_fallback), or FLAIR too (her)."
     )
+    entity_model: str = Field(default=FlairEntityExtractor.model, description="FLAIR's tagger.")
     seed: int = Field(default=42, description="Of the bootstrap over topics.")
     resamples: int = Field(default=RESAMPLES, ge=100, description="Of the bootstrap over topics.")
+
+    @property
+    def mark(self) -> str:
+        """What the name of the scores says beside that of the trees: `+ge`, `+free-ops`, `+aligned`, `+clip`."""
+        readings = sorted(reading.replace("_", "-") for reading in set(self.distance))
+        return "".join(f"+{name}" for name in [*readings, *["clip"] * self.clip])
 
     @property
     def thresholds(self) -> tuple[float, ...]:
         """The threshold and those of the sensitivity row, ascending."""
         return tuple(sorted({self.threshold, *SENSITIVITY}))
+
+
+def choose_entities(wish: Literal["auto", "flair", "rules"], model: str) -> Literal["flair", "rules"]:
+    """Returns who finds entities: for `auto`, FLAIR where it and the model are on this machine."""
+    if wish == "auto":
+        return "flair" if FlairEntityExtractor(model).is_at_hand() else "rules"
+    return wish
 
 
 class _Pair(NamedTuple):
@@ -100,21 +113,22 @@ class TreeScores(NamedTuple):
     matches: list[HeadingMatch]
 
 
-@stage("tree_scores", version=1, settings=TreeScoreSettings, after="organize")
+@stage("tree_scores", version=2, settings=TreeScoreSettings, after="organize")
 def tree_scores(work: Workspace[TreeScoreSettings]) -> None:
     """Writes TREE_SCORES and, as side tables, TREE_SUMMARIES, HEADING_MATCHES and OUTCOMES; a shard holds 64 topics.
 
     Inputs: `trees` (of stage `organize`), `mindmaps`.
 
     A topic without a tree has recalls of 0 and a distance of the gold map's size, the cost of inserting all its nodes;
-    it is left out of `mean_evaluated`. If a topic's labels cannot be embedded or its trees cannot be compared, that
-    topic alone has the outcome `failed`.
+    it is left out of `mean_evaluated`. A topic whose gold map has no entity has no entity recall; `her_no_gold` and
+    `her_fallback_no_gold` give the share of such topics. If a topic's labels cannot be embedded or its trees cannot be
+    compared, that topic alone has the outcome `failed`.
 
     Raises:
         MissingDependency: The encoder or FLAIR is not installed.
     """
     settings, trees = work.settings, work.dataset("trees")
-    tag = trees.manifest.settings(organize).tag
+    tag = trees.manifest.settings(organize).tag + settings.mark
     pairs = _pairs(trees, work.dataset("mindmaps"))
     groups = in_shards(pairs, SHARD_TOPICS)
     scorer: TreeScorer | None = None
@@ -132,13 +146,15 @@ class TreeScorer:
 
     Args:
         vectors: Embeds labels as unit vectors.
-        settings: Threshold, clipping, and how entities are found.
+        settings: Threshold, readings of the tree distance, clipping, and how entities are found.
     """
 
     def __init__(self, vectors: LabelVectors, settings: TreeScoreSettings) -> None:
         self.vectors = vectors
         self._settings = settings
-        self._extract: EntityExtractor = EXTRACTORS[settings.entities]()
+        self._extractors: list[EntityExtractor] = [RuleEntityExtractor()]
+        if settings.entities == "flair":
+            self._extractors.append(FlairEntityExtractor(settings.entity_model))
 
     @property
     def encoder(self) -> str:
@@ -168,17 +184,27 @@ class TreeScorer:
         return TreeScores(values, list(_matches(golden, labels, similarity, self._settings.threshold)))
 
     def _entities(self, golden: Sequence[str], labels: Sequence[str]) -> dict[str, float | None]:
-        entities = self._extract(golden)
-        recall = heading_entity_recall(entities, self._extract(labels)) if labels else 0.0
-        name = self._extract.metric
-        return {name: recall, f"{name}_named": recall if entities else None, "no_gold_entity": float(not entities)}
+        values: dict[str, float | None] = {}
+        for extract in self._extractors:
+            entities = extract(golden)
+            values[extract.metric] = heading_entity_recall(entities, extract(labels)) if entities else None
+            values[f"{extract.metric}_no_gold"] = float(not entities)
+        return values
 
     def _distances(self, gold: Tree, built: Tree | None, similarity: Floats) -> dict[str, float | None]:
         rule, size = self._settings, tree_shape(gold)
         nothing = Tree(label=VIRTUAL_ROOT, children=[])
         other = built or nothing
         semantic = threshold_sensitivity(
-            gold, other, tree_labels(gold), tree_labels(other), similarity, rule.thresholds
+            gold,
+            other,
+            tree_labels(gold),
+            tree_labels(other),
+            similarity,
+            rule.thresholds,
+            inclusive="ge" in rule.distance,
+            free_ops="free_ops" in rule.distance,
+            aligned="aligned" in rule.distance,
         )
         shape = tree_shape(built) if built else Shape(0, 0)
         return {

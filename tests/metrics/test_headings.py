@@ -201,6 +201,8 @@ def test_flair_tags_every_heading_with_a_tagger_from_a_file(tmp_path: Path) -> N
     optimizer = torch.optim.Adam(tagger.parameters(), lr=0.05)
     for _ in range(60):
         optimizer.zero_grad()
+        for sentence in sentences:
+            sentence.clear_embeddings()  # their graph was freed by the last step
         loss, _ = tagger.forward_loss(sentences)
         loss.backward()
         optimizer.step()
@@ -209,3 +211,26 @@ def test_flair_tags_every_heading_with_a_tagger_from_a_file(tmp_path: Path) -> N
     extractor = FlairEntityExtractor(str(tmp_path / "tagger.pt"))
     assert extractor([*texts, "", " "]) == {"stanford university", "google"}
     assert extractor(["deep graph models"]) == set()
+    assert extractor.is_at_hand()
+
+
+def test_a_downloaded_model_of_flair_is_at_hand_and_another_is_missed_aloud(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    flair = pytest.importorskip("flair", reason="FLAIR is not installed (pip install 'research-arena[flair]')")
+    monkeypatch.setattr(flair, "cache_root", tmp_path)
+    model = tmp_path / "models" / "tiny" / "models--lab--tiny"
+    (model / "snapshots" / "abc").mkdir(parents=True)
+    (model / "snapshots" / "abc" / "pytorch_model.bin").write_bytes(b"weights")
+    (model / "refs").mkdir()
+    (model / "refs" / "main").write_text("abc")
+    assert FlairEntityExtractor("lab/tiny").is_at_hand()
+    assert not caplog.records
+    assert not FlairEntityExtractor("lab/other").is_at_hand()
+    assert "its model lab/other is not on this machine" in caplog.text
+
+
+def test_without_flair_no_model_is_at_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tasks.metrics.headings.find_spec", lambda _: None)
+    (tmp_path / "tagger.pt").touch()
+    assert not FlairEntityExtractor(str(tmp_path / "tagger.pt")).is_at_hand()

@@ -253,12 +253,36 @@ def test_a_missing_tree_scores_as_nothing() -> None:
     assert found.matches == []
 
 
-def test_without_gold_entity_the_recall_is_kept_out_of_its_own_mean() -> None:
+def test_without_gold_entity_there_is_no_entity_recall() -> None:
     gold, built = load_any({"a": {"b": None}}), load_any({"a": None})
-    values = scorer().score(gold, built).values
-    assert (values["her_fallback"], values["her_fallback_named"], values["no_gold_entity"]) == (1, None, 1)
+    for tree in (built, None):
+        values = scorer().score(gold, tree).values
+        assert (values["her_fallback"], values["her_fallback_no_gold"]) == (None, 1)
     named = scorer(encode=lambda labels: np.ones((len(labels), 2), np.float32)).score(load_any({"BERT": None}), built)
-    assert (named.values["her_fallback"], named.values["her_fallback_named"]) == (0, 0)
+    assert (named.values["her_fallback"], named.values["her_fallback_no_gold"]) == (0, 0)
+
+
+READINGS = [
+    ("ge", {"x": None}, {"y": None}, 1, 0),
+    ("free_ops", {"x": {"y": None}}, {"x": {"y": {"y": None}}}, 1, 0),
+    ("aligned", {"x": {"y": None, "z": None}}, {"x": {"z": None, "y": None}}, 2, 0),
+]
+
+
+@pytest.mark.parametrize(("reading", "gold", "built", "usual", "other"), READINGS)
+def test_other_readings_of_the_distance_are_reached_by_name(
+    reading: str, gold: object, built: object, usual: int, other: int
+) -> None:
+    """The labels' cosines are 0, which is the threshold."""
+
+    def right_angles(labels: Sequence[str]) -> np.ndarray:
+        return np.eye(3, dtype=np.float32)[["xyz".index(label) for label in labels]]
+
+    pair = load_any(gold), load_any(built)
+    for distance, expected in ((), usual), ((reading,), other):
+        chosen = scorer(right_angles, threshold=0.0, distance=distance)
+        assert chosen.score(*pair).values["tsd_0"] == expected
+    assert TreeScoreSettings(distance=(reading,), clip=True).mark == f"+{reading.replace('_', '-')}+clip"
 
 
 def test_another_threshold_has_its_own_name() -> None:

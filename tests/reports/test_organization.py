@@ -26,7 +26,7 @@ from tasks.store.workspace import Workspace
 from tests.corpus.conftest import Corpus
 
 GOLD, BUILT = load_any({"Birds": {"Owls": None}}), load_any({"Aves": {"Night owls": None, "Ducks": None}})
-MEASURES = {"hsr": 0.5, "her_fallback": 1.0, "tsd_0.5": 1.0, "tsd_0.8": 2.0, "ted": 3.0, "no_gold_entity": 0.25}
+MEASURES = {"hsr": 0.5, "her_fallback": 0.6, "tsd_0.5": 1.0, "tsd_0.8": 2.0, "ted": 3.0, "her_fallback_no_gold": 0.25}
 MATCH = {"topic_id": 7, "side": "gold", "label": "Owls", "match": "Night owls", "similarity": 0.9}
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -74,11 +74,13 @@ def test_tables_hold_means_with_intervals_beside_the_papers(source: ReportSource
     assert (themes["HSR"], themes["TSD"]) == (Estimate(0.5, 0.4, 0.6), Estimate(2.0, 1.9, 2.1))
     assert (themes["Covered"], themes["Topics"], themes["Heading encoder"]) == (3, 4, "all-MiniLM-L6-v2")
     assert "1 of 1 mind-maps come from a file" in found.note
-    assert "all-MiniLM-L6-v2 stands in for paraphrase-MiniLM-L6-v2" in found.note and "stand in for FLAIR" in found.note
+    assert "all-MiniLM-L6-v2 stands in for paraphrase-MiniLM-L6-v2" in found.note and "HER is empty" in found.note
+    assert (themes["HER"], themes["HER (rules)"]) == (Estimate(None), Estimate(0.6, 0.5, 0.7))
     paper = table(scores, "organization_paper")
     assert ("clustering.oracle", Estimate(0.6074), Estimate(0.2104), Estimate(45.69)) in paper.rows
     assert table(scores, "organization_thresholds").columns == ("System", "0.5", "0.8")
-    assert table(scores, "organization_entities").rows[0][2] == Estimate(0.25, 0.15, 0.35)
+    (named, _) = table(scores, "organization_entities").rows
+    assert named[1:5] == ("HER (rules)", Estimate(0.6, 0.5, 0.7), 4, 0.25) and named[5] == pytest.approx(0.7)
     assert not drawings.open and drawings.lead.startswith("Trees of themes.oracle")
 
 

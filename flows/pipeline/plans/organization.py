@@ -14,7 +14,7 @@ from tasks.corpus.mindmaps import MindmapSettings, mindmaps
 from tasks.organization.builder import Builder, find_builder
 from tasks.organization.heading_vectors import label_encoder
 from tasks.organization.organize import OrganizeSettings, organize
-from tasks.organization.scores import TreeScoreSettings, tree_scores
+from tasks.organization.scores import TreeScoreSettings, choose_entities, tree_scores
 
 
 class Source(NamedTuple):
@@ -131,8 +131,11 @@ class OrganizationPlan:
         rule = TreeScoreSettings(
             encoder=label_encoder(settings.encoder),
             threshold=settings.threshold,
-            entities=settings.entities,
+            distance=settings.distance,
+            clip=settings.clip,
+            entities=choose_entities(settings.entities, settings.entity_model),
+            entity_model=settings.entity_model,
             seed=settings.seed,
         )
-        slot = trees.slot.replace("trees/", "tree_scores/", 1)
+        slot = trees.slot.replace("trees/", "tree_scores/", 1) + rule.mark
         return Step(slot, tree_scores, rule, {"trees": trees.slot, "mindmaps": "mindmaps"})

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tasks.organization.scores import TreeScoreSettings
 
 MOST_DRAWN = 12
+ENTITY_MEASURES = {"her": "HER", "her_fallback": "HER (rules)"}
 PREFIX = "tree_scores:"
 
 Summaries = Mapping[str, TreeSummaryRow]
@@ -41,7 +42,7 @@ def sections(source: ReportSource) -> list[Section]:
                 _table(source, found),
                 _paper_table(),
                 _sensitivity(found),
-                _entities(source, found),
+                _entities(found),
             ),
         ),
         Section(
@@ -74,17 +75,13 @@ def _estimate(found: Summaries, measure: str) -> Estimate:
     return Estimate(row.mean, row.low, row.high) if row else Estimate(None)
 
 
-def _entity_measure(settings: "TreeScoreSettings") -> str:
-    return "her" if settings.entities == "flair" else "her_fallback"
-
-
 def _table(source: ReportSource, found: Mapping[str, Summaries]) -> TableBlock:
     rows: list[tuple[Cell, ...]] = []
     for tag, summaries in found.items():
         settings = _settings(source, tag)
         measures = (
             "hsr",
-            _entity_measure(settings),
+            *ENTITY_MEASURES,
             distance_measure(settings.threshold),
             "tsd_normalised",
             "ted",
@@ -94,28 +91,33 @@ def _table(source: ReportSource, found: Mapping[str, Summaries]) -> TableBlock:
         )
         counts = (summaries["hsr"].covered, summaries["hsr"].topics) if "hsr" in summaries else (0, 0)
         rows.append((tag, *(_estimate(summaries, name) for name in measures), *counts, settings.encoder.model))
-    columns = ("HSR", "HER", "TSD", "TSD / nodes", "TED", "Nodes", "Gold nodes", "Levels", "Covered", "Topics")
+    sizes = ("Nodes", "Gold nodes", "Levels", "Covered", "Topics")
+    columns = ("HSR", *ENTITY_MEASURES.values(), "TSD", "TSD / nodes", "TED", *sizes)
     return TableBlock(
         "organization",
         "Table 3: heading soft recall, heading entity recall (more is better), tree semantic distance (less is better)",
         ("System", *columns, "Heading encoder"),
         tuple(rows),
         " ".join(_notes(source, list(found))),
-        frozenset({"HSR", "HER"}),
+        frozenset({"HSR", *ENTITY_MEASURES.values()}),
     )
 
 
 def _notes(source: ReportSource, tags: list[str]) -> Iterator[str]:
     yield (
         "Means over topics with 95 % bootstrap intervals. A topic without a tree has recalls of 0 and a distance of "
-        "its gold map's size. Distances grow with the size of the trees, and a lone node gets almost the gold map's "
-        "size: compare them with the node counts and with the builder single, which always returns one node."
+        "its gold map's size; a topic whose gold map has no entity has no HER. Distances grow with the size of the "
+        "trees, and a lone node gets almost the gold map's size: compare them with the node counts and with the "
+        "builder single, which always returns one node."
     )
     chosen = [_settings(source, tag) for tag in tags]
     thresholds = sorted({settings.threshold for settings in chosen})
     yield f"TSD at similarity above {', '.join(f'{t:g}' for t in thresholds)} (the paper does not say its threshold)."
-    if {settings.entities for settings in chosen} != {"flair"}:
-        yield "Spelling rules stand in for FLAIR in HER: do not compare it with the paper's."
+    if taggers := sorted({settings.entity_model for settings in chosen if settings.entities == "flair"}):
+        yield f"HER: FLAIR's tagger {', '.join(taggers)}."
+    else:
+        yield "HER is empty, because FLAIR or its model was not on the machine."
+    yield "HER (rules) finds entities by their spelling: do not compare it with the paper's HER."
     for model in sorted({settings.encoder.model for settings in chosen} - {LABEL_ENCODER.model}):
         yield f"{model} stands in for {LABEL_ENCODER.model}: do not compare HSR and TSD with the paper's."
     maps = pl.read_parquet(source.datasets["mindmaps"].files())
@@ -149,25 +151,33 @@ def _sensitivity(found: Mapping[str, Summaries]) -> TableBlock:
     )
 
 
-def _entities(source: ReportSource, found: Mapping[str, Summaries]) -> TableBlock:
+def _entities(found: Mapping[str, Summaries]) -> TableBlock:
     rows: list[tuple[Cell, ...]] = []
     for tag, summaries in found.items():
-        measure = _entity_measure(_settings(source, tag))
-        named = summaries.get(f"{measure}_named")
-        without = _estimate(summaries, "no_gold_entity")
-        rows.append((tag, measure, without, _estimate(summaries, f"{measure}_named"), named.topics if named else 0))
+        for measure, label in ENTITY_MEASURES.items():
+            share = summaries.get(f"{measure}_no_gold")
+            if share is None or share.mean is None:
+                continue
+            recall = summaries.get(measure)
+            mean = recall.mean if recall and recall.mean is not None else 0.0
+            counted = recall.topics if recall else 0
+            rows.append(
+                (tag, label, _estimate(summaries, measure), counted, share.mean, share.mean + (1 - share.mean) * mean)
+            )
     return TableBlock(
         "organization_entities",
-        "Entity recall where there is something to recall",
-        ("System", "Measure", "Topics without gold entity, share", "HER of the others", "Topics"),
+        "Entity recall, and the topics that have none",
+        ("System", "Measure", "Mean", "Topics", "Topics without gold entity, share", "Mean as STORM counts"),
         tuple(rows),
-        "A gold map without an entity counts 1 for every tree, which raises all means of Table 3 by the same amount.",
+        "STORM's code gives 1 to every tree where the gold map has no entity; the last column is the mean with these "
+        "topics counted so.",
     )
 
 
 def _drawings(source: ReportSource, tag: str) -> Iterator[FigureBlock]:
     datasets = source.datasets
-    return islice(draw_topics(datasets["mindmaps"], datasets[f"trees:{tag}"], datasets[PREFIX + tag]), MOST_DRAWN)
+    trees = datasets[f"trees:{tag.removesuffix(_settings(source, tag).mark)}"]
+    return islice(draw_topics(datasets["mindmaps"], trees, datasets[PREFIX + tag]), MOST_DRAWN)
 
 
 def draw_topics(mindmaps: Dataset, trees: Dataset, scores: Dataset, topic: int | None = None) -> Iterator[FigureBlock]:

@@ -7,6 +7,7 @@ from flows.pipeline.plans.steps import Engine
 from schemas.errors import UsageError
 from schemas.llm import ModelName
 from schemas.settings import EncoderSettings, OrganizationSettings
+from tasks.metrics.headings import FlairEntityExtractor
 
 MINILM = EncoderSettings(model="all-MiniLM-L6-v2")
 MODEL = ModelName(provider="host", model="model-1")
@@ -43,6 +44,22 @@ def test_every_tree_is_made_of_what_it_needs_and_scored_after_it() -> None:
     assert steps[f"trees/{STORM}"].inputs["run"] == f"outlines/{STORM}"
     assert steps[f"outlines/{STORM}"].settings.references == "oracle"
     assert {slot.removeprefix("tree_scores/") for slot in steps if slot.startswith("tree_scores/")} == set(trees)
+
+
+def test_other_readings_of_the_distance_stand_in_the_scores_name() -> None:
+    settings = OrganizationSettings(builders=("single",), distance=("ge", "free_ops"), clip=True)
+    trees, scores = whole(settings)
+    assert (trees.slot, scores.slot) == ("trees/single", "tree_scores/single+free-ops+ge+clip")
+    assert scores.settings.distance == ("ge", "free_ops") and scores.settings.clip
+
+
+def test_flair_finds_entities_where_it_is_at_hand_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    def chosen(wish: str) -> str:
+        return whole(OrganizationSettings(builders=("single",), entities=wish))[-1].settings.entities
+
+    for at_hand, expected in (True, ["flair", "flair", "rules"]), (False, ["rules", "flair", "rules"]):
+        monkeypatch.setattr(FlairEntityExtractor, "is_at_hand", lambda _, at_hand=at_hand: at_hand)
+        assert [chosen(wish) for wish in ("auto", "flair", "rules")] == expected
 
 
 def test_without_oracle_only_runs_are_organized() -> None:
