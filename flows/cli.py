@@ -1,6 +1,7 @@
 """The command line `arena`: the names of the commands, the options they share, and how errors are shown."""
 
 import logging
+import reprlib
 import sys
 from importlib.metadata import version
 from typing import Annotated
@@ -127,10 +128,10 @@ def _import_shown_commands(tokens: list[str]) -> None:
 
 def _one_line(error: Exception) -> str:
     """Returns what is wrong and what to do about it, on one line."""
-    cause = error if isinstance(error, ValidationError) else error.__cause__
-    if isinstance(cause, ValidationError):
-        wrong = [(".".join(map(str, e["loc"])).replace("_", "-"), e["input"], e["msg"]) for e in cause.errors()]
-        return "; ".join(f"--{option} {value!r}: {message}" for option, value, message in wrong) + "; see --help"
+    refused = error.__cause__ if isinstance(error, CycloptsError) else error
+    if isinstance(refused, ValidationError):  # options; files of others are validated where they are read
+        wrong = [(".".join(map(str, e["loc"])).replace("_", "-"), e["input"], e["msg"]) for e in refused.errors()]
+        return "; ".join(f"--{option} {reprlib.repr(value)}: {msg}" for option, value, msg in wrong) + "; see --help"
     if isinstance(error, (*_USAGE, ArenaError)):
         return str(error)
     return f"{type(error).__name__}: {error}; run it again with --debug to see where this comes from"

@@ -1,8 +1,16 @@
 """The errors that this project raises on purpose; each message says what to do."""
 
+from schemas.messages import one_line
+
 
 class ArenaError(Exception):
-    """Base of all expected failures: the command line prints the message as one line and exits with 1."""
+    """Base of all expected failures: the command line prints the message and exits with 1.
+
+    The message is one line of bounded length and shows no query of a URL, whatever text it quotes.
+    """
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(one_line(str(message)))
 
 
 class BadInput(ArenaError, ValueError):

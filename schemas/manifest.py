@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from schemas.errors import StoreError
 from schemas.identifiers import STAGE_PATTERN, Digest, Key, StageName
+from schemas.messages import describe
 from schemas.settings import Settings
 
 STORE_FORMAT = 1
@@ -140,8 +141,8 @@ class Manifest(BaseModel):
             return stage.settings.model_validate(self.parameters)
         except ValidationError as error:
             raise StoreError(
-                f"dataset {self.stage}/{self.key}: this version does not understand the settings it was made with; "
-                f"build it again ({error})"
+                f"dataset {self.stage}/{self.key}: this version does not understand the settings it was made with "
+                f"({describe(error)}); build it again"
             ) from error
 
 

@@ -12,6 +12,7 @@ from rich.table import Table
 from flows.pipeline.summaries import Cell, Row, people_rows
 from flows.pipeline.walk import Executor, StageLabel, build_labelled
 from schemas.manifest import Ref
+from schemas.messages import one_line
 from schemas.settings import Resources
 from tasks.metrics.ranking import RankingTask
 from tasks.store import workspace
@@ -114,7 +115,7 @@ def show_json(value: Any) -> None:
 
 def show_error(message: str) -> None:
     """Prints an error as one line on standard error."""
-    Console(stderr=True).print(f"arena: {' '.join(message.split())}", highlight=False, markup=False, soft_wrap=True)
+    Console(stderr=True).print(f"arena: {one_line(message)}", highlight=False, markup=False, soft_wrap=True)
 
 
 def _output() -> Console:

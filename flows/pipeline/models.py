@@ -10,6 +10,7 @@ from pydantic import SecretStr, ValidationError
 from schemas.errors import UsageError
 from schemas.llm import ModelName
 from schemas.llm_settings import BudgetSettings, LlmAccess, LlmSettings
+from schemas.messages import describe
 
 UNNAMED = "unnamed"
 """Placeholder when the environment names no model; a stage always names its own."""
@@ -41,8 +42,11 @@ def model_access(root: Path, budget: BudgetSettings | None = None) -> LlmAccess 
     try:
         return LlmAccess(LlmSettings.model_validate(settings), SecretStr(key) if key else None)
     except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_input=False))
-        raise UsageError(f"the environment (ARENA_LLM_...) sets up no usable endpoint: {wrong}") from None
+        told = os.environ.get("ARENA_LLM_SETTINGS")
+        where = f"ARENA_LLM_... and {told}" if told else "ARENA_LLM_..."
+        raise UsageError(
+            f"the environment ({where}) sets up no usable endpoint: {describe(error)}; correct it"
+        ) from None
 
 
 def default_cache(root: Path) -> Path:
@@ -75,7 +79,7 @@ def _settings_file() -> dict[str, Any]:
     try:
         found = orjson.loads(Path(path).read_bytes())
     except (OSError, ValueError) as error:
-        raise UsageError(f"ARENA_LLM_SETTINGS={path}: not a readable JSON file ({error})") from error
+        raise UsageError(f"ARENA_LLM_SETTINGS={path}: not a readable JSON file ({error}); correct it") from error
     if not isinstance(found, dict):
-        raise UsageError(f"ARENA_LLM_SETTINGS={path}: must hold a JSON object with members of LlmSettings")
+        raise UsageError(f"ARENA_LLM_SETTINGS={path}: no JSON object; write one with members of LlmSettings")
     return found

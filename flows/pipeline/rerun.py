@@ -11,6 +11,7 @@ from flows.pipeline.walk import Pipeline, Slots, StageLabel
 from schemas.errors import StoreError, UsageError
 from schemas.llm_settings import BudgetSettings, Cap
 from schemas.manifest import EditionManifest, Ref
+from schemas.messages import describe
 from schemas.release import ReleaseDataset
 from schemas.settings import Settings
 from tasks.release.mirror import describe_dataset, hash_files
@@ -137,7 +138,8 @@ def read_settings(slot: str, stage: AnyStage, entry: PlannedStage) -> Settings:
         return stage.settings.model_validate(entry.parameters)
     except ValidationError as error:
         raise UsageError(
-            f"{slot}: this version does not understand the recorded settings; build the edition again ({error})"
+            f"{slot}: this version does not understand the recorded settings ({describe(error)}); "
+            "build the edition again"
         ) from error
 
 

@@ -138,16 +138,19 @@ def read_answers(path: Path) -> Answers:
     try:
         rows = list(csv.reader(io.StringIO(path.read_text("utf-8-sig"))))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise BadInput(f"{path}: cannot be read as a sheet ({error})") from error
+        raise BadInput(f"{path}: cannot be read as a sheet ({error}); save it as CSV in UTF-8") from error
     header = [cell.strip() for cell in rows[0]] if rows else []
     if tuple(header[: len(HEAD)]) != HEAD or len(header) == len(HEAD):
         raise BadInput(
-            f"{path}: expected the columns {', '.join(HEAD)} and questions, found {', '.join(header)[:200]!r}"
+            f"{path}: expected the columns {', '.join(HEAD)} and questions, found {', '.join(header)[:200]!r}; "
+            "give a sheet that arena audit wrote"
         )
     filled = [row for row in rows[1:] if any(cell.strip() for cell in row)]
     names = {row[0] for row in filled}
     if len(names) != 1:
-        raise BadInput(f"{path}: must hold rows of one sheet, found {', '.join(sorted(names)) or 'none'}")
+        raise BadInput(
+            f"{path}: must hold rows of one sheet, found {', '.join(sorted(names)) or 'none'}; keep sheets apart"
+        )
     columns = header[len(HEAD) :]
     answers = [list(_answers(path, number, row, columns)) for number, row in enumerate(filled, 2)]
     return Answers(names.pop(), {name: [row[i] for row in answers] for i, name in enumerate(columns)})

@@ -99,13 +99,16 @@ def _read_labels(path: Path) -> dict[int, Label]:
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:
-        raise BadInput(f"labels {path}: cannot be read ({error.strerror})") from error
+        raise BadInput(
+            f"labels {path}: cannot be read ({error.strerror}); give the path of a file of labels"
+        ) from error
     for number, line in enumerate(lines, 1):
         try:
             record = LabelLine.model_validate_json(line)
         except ValueError as error:
             raise BadInput(
-                f"labels {path}, line {number}: expected corpusid and a label yes, no or unsure, found {line[:80]!r}"
+                f"labels {path}, line {number}: expected corpusid and a label yes, no or unsure, found {line[:80]!r}; "
+                "correct or remove the line"
             ) from error
         labels[record.corpusid] = record.label
     return labels

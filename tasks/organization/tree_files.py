@@ -36,7 +36,7 @@ def read_trees(path: Path) -> TreeFile:
     try:
         text = path.read_bytes()
     except OSError as error:
-        raise BadInput(f"{path}: cannot be read ({error.strerror})") from error
+        raise BadInput(f"{path}: cannot be read ({error.strerror}); give the path of a file of trees") from error
     try:
         whole = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -56,21 +56,21 @@ def _lines(path: Path, text: bytes) -> TreeFile:
         try:
             record = orjson.loads(line)
         except orjson.JSONDecodeError as error:
-            raise BadInput(f"{where}: neither a JSON tree nor JSON lines ({error})") from error
+            raise BadInput(f"{where}: neither a JSON tree nor JSON lines ({error}); correct the file") from error
         if not isinstance(record, dict) or "tree" not in record:
-            raise BadInput(f"{where}: must be an object with a member 'tree'")
+            raise BadInput(f"{where}: must be an object with a member 'tree'; correct the line")
         members = cast("dict[str, Any]", record)
         name = next((str(members[key]) for key in NAMES if members.get(key) is not None), None)
         if name is None:
-            raise BadInput(f"{where}: must name its tree by one of {', '.join(NAMES)}")
+            raise BadInput(f"{where}: does not name its tree; add one of {', '.join(NAMES)}")
         if name in trees:
-            raise BadInput(f"{where}: {name} has a tree already")
+            raise BadInput(f"{where}: {name} has a tree already; remove one")
         if members["tree"] is None:
             without += 1
         else:
             trees[name] = _tree(members["tree"], where)
     if not trees:
-        raise BadInput(f"{path}: holds no tree")
+        raise BadInput(f"{path}: holds no tree; give a JSON tree, or JSON lines with a member 'tree'")
     return TreeFile(trees, without)
 
 

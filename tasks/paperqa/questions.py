@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from schemas.errors import BadInput
+from schemas.messages import describe
 from schemas.paperqa import TAG_ALIASES, AnnotatedExample, EvaluatorCall, PaperId, PaperMetadata
 from tasks.paperqa.evaluators.parsing import as_number
 from tasks.paperqa.evaluators.validation import walk_evaluators
@@ -69,10 +70,10 @@ def load_questions(path: Path, repair: bool = False) -> list[AnnotatedExample]:
                 raise BadInput(f"uuid {example.uuid} occurs twice")
             list(walk_evaluators(dict(example.evaluator)))
         except (BadInput, ValidationError) as error:
-            raise BadInput(f"{path}, line {line.number}: {_first_line(error)}; correct or remove the line") from error
+            raise BadInput(f"{path}, line {line.number}: {describe(error)}; correct or remove the line") from error
         examples[example.uuid] = repair_example(example) if repair else example
     if not examples:
-        raise BadInput(f"{path}: holds no questions")
+        raise BadInput(f"{path}: holds no questions; give a file of JSON lines")
     return list(examples.values())
 
 
@@ -118,14 +119,7 @@ def read_metadata_file(path: Path) -> tuple[PaperId, PaperMetadata]:
     try:
         paper = PaperMetadata.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
-        raise BadInput(f"{path}: {_first_line(error)}; correct or remove the file") from error
+        raise BadInput(f"{path}: {describe(error)}; correct or remove the file") from error
     if paper.uuid != path.stem:
         raise BadInput(f"{path}: holds the paper {paper.uuid}; rename the file or correct the uuid")
     return paper.uuid, paper
-
-
-def _first_line(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        first = error.errors(include_url=False, include_input=False)[0]
-        return f"{'.'.join(map(str, first['loc'])) or 'record'}: {first['msg']}"
-    return str(error)

@@ -8,6 +8,7 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from schemas.errors import BadInput
+from schemas.messages import describe
 
 Qrels = dict[str, dict[str, int]]
 Run = dict[str, list[tuple[str, float]]]
@@ -33,7 +34,7 @@ def read_qrels(path: Path) -> Qrels:
         try:
             qrels.setdefault(topic, {})[document] = int(label)
         except ValueError as error:
-            raise BadInput(f"{path}, line {number}: label {label!r} is no integer") from error
+            raise BadInput(f"{path}, line {number}: label {label!r} is no integer; correct the line") from error
     return qrels
 
 
@@ -56,28 +57,31 @@ def read_run(path: Path) -> Run:
         try:
             run.setdefault(topic, []).append((document, float(score)))
         except ValueError as error:
-            raise BadInput(f"{path}, line {number}: score {score!r} is no number") from error
+            raise BadInput(f"{path}, line {number}: score {score!r} is no number; correct the line") from error
     return run
 
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        text = path.read_bytes()
     except OSError as error:
-        raise BadInput(f"{path}: cannot be read ({error.strerror})") from error
+        raise BadInput(f"{path}: cannot be read ({error.strerror}); give the path of a file") from error
+    if not text.strip():
+        raise BadInput(f"{path}: holds nothing; give a file with rankings or judgments")
+    return text
 
 
 def _parse(adapter: TypeAdapter[Any], text: bytes, path: Path, form: str) -> Any:
     try:
         return adapter.validate_python(orjson.loads(text))
     except (orjson.JSONDecodeError, ValidationError) as error:
-        raise BadInput(f"{path}: expected JSON of the form {form} ({str(error).splitlines()[0]})") from error
+        raise BadInput(f"{path}: expected JSON of the form {form} ({describe(error)}); correct it") from error
 
 
 def _lines(path: Path, text: bytes, columns: int, form: str) -> Iterator[tuple[int, list[str]]]:
     for number, line in enumerate(text.decode(errors="replace").splitlines(), 1):
         cells = line.split()
         if cells and len(cells) != columns:
-            raise BadInput(f"{path}, line {number}: expected `{form}`, found {line[:80]!r}")
+            raise BadInput(f"{path}, line {number}: expected `{form}`, found {line[:80]!r}; correct the line")
         if cells:
             yield number, cells

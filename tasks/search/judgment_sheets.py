@@ -77,7 +77,7 @@ def read_labels(path: Path) -> dict[JudgedPaper, int]:
                 if labels.setdefault(paper, int(told)) != int(told):
                     raise BadInput(f"{path}, line {sheet.line_num}: {paper.doc_key} has two labels for one query")
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise BadInput(f"{path}: not a readable sheet ({error})") from error
+        raise BadInput(f"{path}: not a readable sheet ({error}); save it as CSV in UTF-8") from error
     return labels
 
 

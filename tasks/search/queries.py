@@ -129,9 +129,9 @@ def read_test_set(path: Path) -> list[SearchQuery]:
     try:
         told = json.loads(path.read_bytes(), object_pairs_hook=_unique)
     except (OSError, ValueError, RecursionError) as error:
-        raise BadInput(f"{path}: not a readable test set ({error})") from error
+        raise BadInput(f"{path}: not a readable test set ({error}); give a JSON file of queries") from error
     if not isinstance(told, dict) or not told:
-        raise BadInput(f"{path}: a test set must be a JSON object with one query per key")
+        raise BadInput(f"{path}: is no test set; it must be a JSON object with one query per key")
     name = name_test_set(path.name)
     return [_read_query(path, name, key, query) for key, query in cast("dict[str, Any]", told).items()]
 

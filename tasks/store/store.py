@@ -17,6 +17,7 @@ from schemas.errors import ArenaError, StageFailed, StoreError
 from schemas.identifiers import Key
 from schemas.llm_settings import LlmAccess
 from schemas.manifest import STORE_FORMAT, Fingerprint, Manifest, Ref, ReleaseEntry, content_digest
+from schemas.messages import describe
 from schemas.release import ReleaseDataset
 from schemas.settings import Resources, Settings
 from tasks.store.dataset import Dataset
@@ -279,5 +280,6 @@ def _input_entry(item: Input) -> Ref | ReleaseEntry:
 
 def _stage_failed(stage: AnyStage, error: Exception) -> StageFailed:
     return StageFailed(
-        f"stage {stage.name}: {type(error).__name__}: {error}; fix that and run it again: finished shards are kept"
+        f"stage {stage.name}: {type(error).__name__}: {describe(error)}; "
+        "fix that and run it again: finished shards are kept"
     )

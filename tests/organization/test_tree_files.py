@@ -30,7 +30,7 @@ def test_a_lone_tree_and_lines_of_trees_in_every_form(tmp_path: Path):
         ("", "holds no tree"),
         ("{", "line 1: neither"),
         ('{"corpusid": 1, "tree": {"a": {}}}\n[1]', "line 2: must be an object"),
-        ('{"tree": {"a": {}}}\n', "line 1: must name its tree"),
+        ('{"tree": {"a": {}}}\n', "line 1: does not name its tree"),
         ('{"id": 1, "tree": {"a": {}}}\n{"id": 1, "tree": {"a": {}}}', "line 2: 1 has a tree already"),
         ('{"id": 1, "tree": {}}', "line 1: "),
         ('{"a":' * 5_000 + "1" + "}" * 5_000, "line 1: "),
