@@ -4,7 +4,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from pydantic import Field
@@ -85,6 +85,10 @@ class Found(NamedTuple):
     score: float | None = None
 
 
+ThinkingField = Literal["none", "google", "reasoning_effort", "chat_template"]
+"""How an endpoint is told not to think before it answers; `none`: nothing is sent."""
+
+
 class SearchSettings(Settings):
     """Which engines and judges take part, and how."""
 
@@ -99,6 +103,11 @@ class SearchSettings(Settings):
     )
     model: str | None = Field(default=None, description="Language model; empty: the machine's ARENA_LLM_MODEL.")
     field: DocumentField = Field(default="abstract", description="Which index an edition's engines search.")
+    thinking: Literal["auto"] | ThinkingField = Field(
+        default="auto",
+        description="How judges' thinking is switched off, as the benchmark does: by Google's thinking budget of 0, "
+        "reasoning_effort none, or a chat template's enable_thinking; auto: at Google's endpoint only.",
+    )
     depth: int = Field(default=20, ge=1, le=1000, description="Papers of each list that are judged.")
     attempts: int = Field(default=1, ge=1, le=20, description="Times that every paper is judged, to see stability.")
     limit_queries: int | None = Field(default=None, ge=1, description="Development only: the first of each test set.")
@@ -133,6 +142,7 @@ class JudgeSettings(Settings):
     )
     depth: int = Field(default=20, ge=1, le=1000, description="Places of each list that are judged.")
     attempts: int = Field(default=1, ge=1, le=20, description="Times that every paper is judged.")
+    thinking: ThinkingField = Field(default="none", description="What is sent to switch the model's thinking off.")
     seed: int = Field(default=42, description="Of the order in which papers are judged.")
     tag: str = Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.@+-]*$", description="Name of the judge in results.")
 

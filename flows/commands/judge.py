@@ -20,7 +20,7 @@ from tasks.search.queries import marginals, read_test_set, unknown_values
 from tasks.store.dataset import Dataset
 from tasks.store.store import Store
 
-SHOWN = ("mean_1", "mean_5", "mean_10", "mean_20", "ndcg_10", "high_10", "coverage_10")
+SHOWN = ("mean_1", "mean_5", "mean_10", "mean_20", "ndcg_10", "high_10", "mean_returned_10", "coverage_10")
 
 
 def judge(

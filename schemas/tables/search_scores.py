@@ -7,7 +7,9 @@ import pyarrow as pa
 from schemas.table import Column, Table, declare
 
 _ENGINE = Column(pa.string(), "Name of the engine in results")
-_MEASURE = Column(pa.string(), "`mean_10`, `ndcg_10`, `high_10`, `coverage_10` ...: measure and cutoff")
+_MEASURE = Column(
+    pa.string(), "`mean_10`, `ndcg_10`, `high_10`, `mean_returned_10`, `coverage_10` ...: measure and cutoff"
+)
 
 
 class SearchScoreRow(NamedTuple):

@@ -1,13 +1,14 @@
 """What a judge of search results is, and the registry of judges."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, JsonValue
 
 from schemas.llm import ModelName, Parameters, Request
 from schemas.registry import Registry
+from schemas.search import ThinkingField
 from tasks.llm.prompt import Prompt, load_prompt
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
@@ -53,7 +54,9 @@ class Judge:
     parameters: Parameters
     read: Callable[[Any], Verdict]
 
-    def request(self, query: str, paper: Paper, model: ModelName, attempt: int = 0) -> Request[Any]:
+    def request(
+        self, query: str, paper: Paper, model: ModelName, attempt: int = 0, thinking: ThinkingField = "none"
+    ) -> Request[Any]:
         """Returns the request for the relevance of a paper; its texts are delimited as foreign."""
         prompt = load_prompt(self.prompt)
         return Request(
@@ -61,10 +64,32 @@ class Judge:
             stage=STAGE,
             prompt=prompt.ref,
             answer=self.answer,
-            parameters=self.parameters,
+            parameters=_without_thinking(self.parameters, thinking),
             model=model.model,
             attempt=attempt,
         )
+
+
+NO_THINKING: Mapping[ThinkingField, dict[str, JsonValue]] = {
+    "none": {},
+    "google": {"extra_body": {"google": {"thinking_config": {"thinking_budget": 0}}}},
+    "reasoning_effort": {"reasoning_effort": "none"},
+    "chat_template": {"chat_template_kwargs": {"enable_thinking": False}},
+}
+"""Members of a request that switch thinking off: of Google's endpoint, of OpenAI's kind, of vLLM and SGLang."""
+
+GOOGLE = "generativelanguage.googleapis.com"
+
+
+def thinking_field(model: ModelName) -> ThinkingField:
+    """Returns how the model's endpoint is told not to think; `none` where that is not known."""
+    return "google" if model.provider == GOOGLE else "none"
+
+
+def _without_thinking(parameters: Parameters, thinking: ThinkingField) -> Parameters:
+    if thinking == "none":
+        return parameters
+    return parameters.model_copy(update={"extra": {**parameters.extra, **NO_THINKING[thinking]}})
 
 
 _registry = Registry[Judge]("judge", "tasks.search.judges", group="arena.judges")

@@ -105,7 +105,7 @@ def estimate_judging(
     texts = {query.query_key: query.text for query in read_queries(queries)}
     papers = [pooled for pooled in pool_of(settings, results).papers if any(pooled.paper)]
     requests = (
-        registered.request(texts[pooled.query_key], pooled.paper, settings.model, attempt)
+        registered.request(texts[pooled.query_key], pooled.paper, settings.model, attempt, settings.thinking)
         for pooled in papers
         for attempt in range(settings.attempts)
     )
@@ -134,7 +134,8 @@ class _Judging(NamedTuple):
         pooled = attempt.pooled
         if not any(pooled.paper):
             return self._rows(attempt, "empty", note="neither title nor abstract")
-        asked = self.judge.request(self.texts[pooled.query_key], pooled.paper, self.settings.model, attempt.number)
+        query, chosen = self.texts[pooled.query_key], self.settings
+        asked = self.judge.request(query, pooled.paper, chosen.model, attempt.number, chosen.thinking)
         try:
             reply = require_asker(asker, "judge").converse(
                 asked.messages, asked.answer, prompt=asked.prompt, parameters=asked.parameters, attempt=attempt.number

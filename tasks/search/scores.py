@@ -1,6 +1,7 @@
 """The `search_scores` stage: each engine's scores by a judge's judgments, and comparisons of the engines."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import combinations
 from typing import NamedTuple
 
@@ -58,14 +59,18 @@ class EngineScores(NamedTuple):
     answered: Members
 
 
-@stage("search_scores", version=1, settings=SearchScoreSettings, after="judge")
+@stage("search_scores", version=2, settings=SearchScoreSettings, after="judge")
 def search_scores(work: Workspace[SearchScoreSettings]) -> None:
     """Writes SEARCH_SCORES and, as side tables, SEARCH_SUMMARIES and SEARCH_COMPARISONS.
 
     Inputs: `queries`, `judgments`, and `results:<tag>` for every engine in them. Of several attempts the first counts.
 
-    An engine that returned nothing for a query, or failed on it, scores 0 there. A paper without a valid judgment is
-    left out of its list instead of counting 0; `coverage` is the share of places that have a judgment.
+    `mean` and `high` are over the first k places, and a place that the engine left empty counts 0; `mean_returned` and
+    `high_returned` are over the papers that it returned. So an engine that returned nothing for a query, or failed on
+    it, scores 0 there. A paper without a valid judgment is left out instead of counting 0; `coverage` is the share of
+    returned papers that have a judgment.
+
+    Source: Paper Lantern's benchmark defines the score of one paper for a query, and no score of a list.
     """
     judgments = work.dataset("judgments")
     engines = judgments.manifest.settings(judge).engines
@@ -100,7 +105,7 @@ def score_engines(judgments: Dataset, query_keys: Sequence[str]) -> dict[str, En
     for engine in pool.engines:
         ranked = [[levels.get((key, document)) for document in lists.get((engine, key), ())] for key in query_keys]
         columns = {
-            f"{name}_{k}": np.array([measure(places[:k]) for places in ranked])
+            f"{name}_{k}": np.array([measure(places[:k], k) for places in ranked])
             for name, measure in _MEASURES.items()
             for k in cutoffs
         }
@@ -132,26 +137,38 @@ Places = Sequence[int | None]
 """Levels of the first places of a list; None where there is no valid judgment."""
 
 
-def _mean(places: Places) -> float:
-    return _over_judged(places, lambda levels: REPORTED * sum(levels) / len(levels))
+def _reported(level: int) -> float:
+    return REPORTED * level
 
 
-def _high(places: Places) -> float:
-    return _over_judged(places, lambda levels: sum(level >= HIGH for level in levels) / len(levels))
+def _is_high(level: int) -> float:
+    return float(level >= HIGH)
 
 
-def _over_judged(places: Places, value: Callable[[list[int]], float]) -> float:
-    if not places:
-        return 0.0
+def _over_places(value: Callable[[int], float], places: Places, k: int) -> float:
+    """Returns the mean of the judged papers among the first k places, with 0 for each place without a paper."""
     levels = [level for level in places if level is not None]
-    return value(levels) if levels else np.nan
+    if places and not levels:
+        return np.nan
+    return sum(map(value, levels)) / (k - len(places) + len(levels))
 
 
-def _coverage(places: Places) -> float:
+def _over_returned(value: Callable[[int], float], places: Places, _: int) -> float:
+    """Returns the mean of the judged papers alone; 0 where the engine returned nothing."""
+    return _over_places(value, places, max(1, len(places)))
+
+
+def _coverage(places: Places, _: int) -> float:
     return sum(level is not None for level in places) / len(places) if places else np.nan
 
 
-_MEASURES: Mapping[str, Callable[[Places], float]] = {"mean": _mean, "high": _high, "coverage": _coverage}
+_MEASURES: Mapping[str, Callable[[Places, int], float]] = {
+    "mean": partial(_over_places, _reported),
+    "high": partial(_over_places, _is_high),
+    "mean_returned": partial(_over_returned, _reported),
+    "high_returned": partial(_over_returned, _is_high),
+    "coverage": _coverage,
+}
 
 
 def _ndcg(ranked: Sequence[Places], ideal: Sequence[list[int]], k: int) -> Values:
@@ -210,7 +227,7 @@ def _summaries(
 def _comparisons(found: Mapping[str, EngineScores], settings: SearchScoreSettings) -> Iterator[SearchComparisonRow]:
     measures = next(iter(found.values())).measures if found else ()
     for place, measure in enumerate(measures):
-        if measure.partition("_")[0] not in COMPARED:
+        if measure.rpartition("_")[0] not in COMPARED:
             continue
         columns = {engine: scores.values[:, place] for engine, scores in found.items()}
         pairs = [(*pair, *told) for pair in combinations(found, 2) if (told := _compare(columns, *pair, settings))]

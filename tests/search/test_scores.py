@@ -22,6 +22,7 @@ from tasks.store.store import Request, Store
 from tests.published import publish
 
 ENGINES = ("good", "bad", "odd")
+LISTED = ("mean_10", "high_10", "mean_returned_10", "high_returned_10")
 Levels = dict[str, dict[str, int | None]]
 Lists = dict[str, dict[str, list[str]]]
 
@@ -117,16 +118,19 @@ def test_scores_equal_a_query_on_the_judgments(drawn: tuple[Dataset, Dataset]) -
     judgments, scores = drawn
     found = duckdb.sql(f"""
         WITH judged AS (
-          SELECT engine, query_key, avg(20 * score) AS mean, avg((score >= 4)::INT) AS high,
-                 count(score) / count(*) AS coverage
+          SELECT engine, query_key, avg(20 * score) AS mean_returned, avg((score >= 4)::INT) AS high_returned,
+                 sum(20 * score) / (10 - count(*) + count(score)) AS mean,
+                 sum((score >= 4)::INT) / (10 - count(*) + count(score)) AS high, count(score) / count(*) AS coverage
           FROM read_parquet('{judgments.folder}/pool-*.parquet') p
           JOIN read_parquet('{judgments.folder}/part-*.parquet') j USING (query_key, doc_key)
           WHERE rank <= 10 AND attempt = 0 GROUP BY ALL),
         every AS (SELECT DISTINCT a.engine, b.query_key FROM judged a, judged b)
         SELECT engine, avg(CASE WHEN coverage IS NULL THEN 0 ELSE mean END),
-               avg(CASE WHEN coverage IS NULL THEN 0 ELSE high END), avg(coverage)
+               avg(CASE WHEN coverage IS NULL THEN 0 ELSE high END),
+               avg(CASE WHEN coverage IS NULL THEN 0 ELSE mean_returned END),
+               avg(CASE WHEN coverage IS NULL THEN 0 ELSE high_returned END), avg(coverage)
         FROM every LEFT JOIN judged USING (engine, query_key) GROUP BY engine""").fetchall()
-    for place, measure in enumerate(("mean_10", "high_10", "coverage_10"), 1):
+    for place, measure in enumerate((*LISTED, "coverage_10"), 1):
         assert means(scores, measure) == pytest.approx({row[0]: row[place] for row in found}), measure
 
 
@@ -161,7 +165,7 @@ def test_engines_are_told_apart_where_they_differ(drawn: tuple[Dataset, Dataset]
 
 
 def test_values_by_hand(tmp_path: Path) -> None:
-    """A failed judgment counts for nothing, a failed query counts 0, an unjudged query is left out."""
+    """A place without a paper counts 0, a failed judgment for nothing; an unjudged query is left out."""
     levels: Levels = {
         "t/q0": {"a": 5, "b": None, "c": 1, "d": 4},
         "t/q1": {"a": 2, "b": 4},
@@ -174,19 +178,32 @@ def test_values_by_hand(tmp_path: Path) -> None:
     _, scores = publish_search(Store(tmp_path), levels, lists)
     value = {(r["engine"], r["query_key"], r["measure"]): r["value"] for r in scores.table().to_pylist()}
     assert value["one", "t/q0", "mean_1"] is None
-    assert value["one", "t/q0", "mean_5"] == 60
-    assert value["one", "t/q0", "high_5"] == 0.5
+    assert (value["one", "t/q0", "mean_5"], value["one", "t/q0", "mean_returned_5"]) == (120 / 4, 60)
+    assert (value["one", "t/q0", "high_5"], value["one", "t/q0", "high_returned_5"]) == (1 / 4, 0.5)
     assert value["one", "t/q0", "coverage_5"] == pytest.approx(2 / 3)
     assert value["two", "t/q0", "ndcg_5"] == pytest.approx(1.0 / (1 + 0.5 * 1 / (5 + 4 / 1.584962500721156)), rel=1e-9)
     assert (value["two", "t/q1", "mean_5"], value["two", "t/q1", "coverage_5"]) == (0, None)
     assert value["one", "t/q2", "mean_5"] is None
     rows = {(r["engine"], r["measure"], r["group"]): r for r in scores.table("summaries").to_pylist()}
     one = rows["one", "mean_5", "all"]
-    assert (one["mean"], one["queries"], one["valued"], one["answered"]) == (70, 3, 2, 3)
-    assert rows["two", "mean_5", "all"]["mean"] == 30, "q1 and q2 count 0: it returned nothing"
+    assert (one["mean"], one["queries"], one["valued"], one["answered"]) == ((30 + 80 / 5) / 2, 3, 2, 3)
+    assert rows["one", "mean_returned_5", "all"]["mean"] == 70
+    assert rows["two", "mean_5", "all"]["mean"] == pytest.approx((100 + 80) / 5 / 3)
+    assert rows["two", "mean_returned_5", "all"]["mean"] == 30, "q1 and q2 count 0: it returned nothing"
     assert rows["two", "mean_5", "all"]["answered"] == 1
     assert {group for _, _, group in rows} == {"all", "test_set: t", "length: Short", "length: Long"}
     assert rows["one", "mean_5", "length: Long"]["queries"] == 1
+
+
+def test_one_excellent_paper_is_no_better_than_a_full_list(tmp_path: Path) -> None:
+    levels: Levels = {"t/q0": {f"d{i}": level for i, level in enumerate((5, 4, 4, 3, 3, 3, 2, 2, 1, 1))}}
+    lists: Lists = {"short": {"t/q0": ["d0"]}, "full": {"t/q0": list(levels["t/q0"])}}
+    _, scores = publish_search(Store(tmp_path), levels, lists)
+    assert means(scores, "mean_10") == {"short": 10, "full": 56}
+    assert means(scores, "high_10") == {"short": 0.1, "full": 0.3}
+    assert means(scores, "mean_returned_10") == {"short": 100, "full": 56}
+    compared = {row["measure"] for row in scores.table("comparisons").to_pylist()}
+    assert "mean_10" in compared and not any("returned" in measure for measure in compared)
 
 
 def test_holm() -> None:

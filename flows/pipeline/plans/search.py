@@ -16,7 +16,7 @@ from schemas.settings import EncoderSettings
 from tasks.reports.report import ReportSettings
 from tasks.reports.search_report import search_report
 from tasks.search.engine import RegisteredEngine, WebAccess, find_engine
-from tasks.search.judge import find_judge
+from tasks.search.judge import find_judge, thinking_field
 from tasks.search.judge_agreement import JUDGMENTS, AgreementSettings, agreement
 from tasks.search.judgments import RESULTS, judge
 from tasks.search.queries import QuerySettings, name_test_set, open_result_file, search_queries
@@ -199,6 +199,7 @@ def judge_settings(
                 engines=engines,
                 depth=settings.depth,
                 attempts=settings.attempts,
+                thinking=thinking_field(asked) if settings.thinking == "auto" else settings.thinking,
                 seed=settings.seed,
                 tag=f"{name}{repeats}+{asked.short}{_depth_and_limit(settings)}",
             )

@@ -20,12 +20,20 @@ HEADLINE = 10
 WORST = 8
 """How many of the worst queries are shown, with the judge's reasons."""
 
-NAMES = {"mean": "Mean", "ndcg": "nDCG", "high": "80 or above", "coverage": "Judged"}
+NAMES = {
+    "mean": "Mean",
+    "ndcg": "nDCG",
+    "high": "80 or above",
+    "mean_returned": "Mean of returned",
+    "high_returned": "80 or above of returned",
+    "coverage": "Judged",
+}
 _NOTE = (
-    "Mean: average score (level times 20) of the judged papers among the first k, over all queries; a query for which "
-    "the engine returned nothing counts 0. nDCG: gains are the levels, and the ideal list holds all papers that any "
-    "engine returned for the query. 80 or above: share of judged papers with level 4 or 5. Judged: share of returned "
-    "papers with a valid judgment; papers without one are left out. 95 % bootstrap intervals over queries."
+    "Mean: average score (level times 20) of the first k places, over all queries; a place without a paper counts 0. "
+    "nDCG: gains are the levels, and the ideal list holds all papers that any engine returned for the query. 80 or "
+    "above: share of the first k places with level 4 or 5. Of returned: the same over the papers that the engine "
+    "returned, so that a short list costs nothing. Judged: share of returned papers with a valid judgment; papers "
+    "without one are left out everywhere. 95 % bootstrap intervals over queries."
 )
 
 
@@ -115,7 +123,7 @@ def _comparisons(judged: _Judged) -> TableBlock:
     rows = [
         (
             f"{row['engine']} - {row['other']}",
-            f"{NAMES[row['measure'].partition('_')[0]]} @{k}",
+            f"{NAMES[row['measure'].rpartition('_')[0]]} @{k}",
             Change(row["difference"], row["p_holm"]),
             Estimate(row["difference"], row["low"], row["high"]),
             row["wins"],

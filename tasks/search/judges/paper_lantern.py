@@ -1,7 +1,7 @@
 """The benchmark's own judge: a rubric of six levels, a confidence and a one-sentence reason.
 
 Source: Paper Lantern's benchmark of academic paper search, with its settings (temperature 0.01, 4096 tokens).
-Deviates: the prompt is written anew; no thinking budget is sent, because only some endpoints accept one.
+Deviates: the prompt is written anew; the thinking budget of 0 is sent where the endpoint takes one.
 """
 
 from pydantic import BaseModel, ConfigDict, Field

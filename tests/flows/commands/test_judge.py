@@ -71,7 +71,7 @@ def test_from_queries_to_a_page(
     assert estimate["judgments"] == len(server.seen) == found["cost"][0]["asked"] > 3
     tag = "paper_lantern+m@5"
     scores = {row["engine"]: row for row in found["scores"][tag]}
-    assert scores["file.mine@5"]["mean_5"] == pytest.approx((20 * (4 + 3) / 2 + 100 + 0) / 3)
+    assert scores["file.mine@5"]["mean_5"] == pytest.approx((20 * (4 + 3) / 5 + 20 + 0) / 3)
     assert (scores["file.mine@5"]["answered"], scores["bm25.abstract@5"]["answered"]) == (2, 3)
     page = (tmp_path / "page" / "report.html").read_text()
     assert SCRIPT not in page

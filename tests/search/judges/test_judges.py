@@ -1,5 +1,6 @@
 """What every judge of search results keeps: its prompt, the form of its answers, a rule of the stand-in."""
 
+import json
 from typing import Any
 
 import pytest
@@ -7,10 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.llm import ModelName
+from schemas.llm_settings import LlmSettings
 from tasks.demo.standin.recognition import read_question
 from tasks.demo.standin.rule import all_rules
 from tasks.llm.structured import answer_schema, read_answer
-from tasks.search.judge import Judge, Paper, all_judges
+from tasks.llm.wire import request_body
+from tasks.search.judge import NO_THINKING, Judge, Paper, all_judges, thinking_field
 
 MODEL = ModelName(provider="p", model="m")
 JUDGES = all_judges()
@@ -44,6 +47,21 @@ def test_any_texts_reach_the_judge_whole_and_the_stand_in_answers_in_form(
     parsed = read_answer(answer.model_dump_json(), judge.answer)  # pyright: ignore
     verdict = judge.read(parsed.answer)
     assert 0 <= verdict.score <= 5
+
+
+def test_thinking_is_switched_off_where_the_endpoint_is_known_to_take_it() -> None:
+    google = ModelName(provider="generativelanguage.googleapis.com", model="gemini")
+    assert (thinking_field(google), thinking_field(MODEL)) == ("google", "none")
+    settings, paper = LlmSettings(model="gemini"), Paper("Owls", "")
+    sent = {}
+    for field in NO_THINKING:
+        request = JUDGES["paper_lantern"].request("owls", paper, google, thinking=field)
+        sent[field] = json.loads(request_body(settings, request, None))
+    assert sent["google"]["extra_body"]["google"]["thinking_config"] == {"thinking_budget": 0}
+    assert sent["reasoning_effort"]["reasoning_effort"] == "none"
+    assert sent["chat_template"]["chat_template_kwargs"] == {"enable_thinking": False}
+    assert not {"extra_body", "reasoning_effort", "chat_template_kwargs"} & sent["none"].keys()
+    assert {body["temperature"] for body in sent.values()} == {0.01}
 
 
 @pytest.mark.parametrize("name", JUDGES)
