@@ -1,6 +1,5 @@
 """The command line `arena`: the names of the commands, the options they share, and how errors are shown."""
 
-import logging
 import reprlib
 import sys
 from importlib.metadata import version
@@ -8,10 +7,8 @@ from typing import Annotated
 
 from cyclopts import App, CycloptsError, Group, Parameter
 from pydantic import ValidationError
-from rich.console import Console
-from rich.logging import RichHandler
 
-from flows.commands.terminal import show_error
+from flows.commands.terminal import show_error, show_logs
 from schemas.errors import ArenaError, UsageError
 
 OK, FAILED, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -95,8 +92,7 @@ def _launch(
         verbose: Log what happens.
     """
     if verbose or debug:
-        handler = RichHandler(console=Console(stderr=True), show_path=False)
-        logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[handler], force=True)
+        show_logs()
     try:
         return app(tokens, exit_on_error=False, print_error=False)
     except KeyboardInterrupt:

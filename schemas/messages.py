@@ -16,7 +16,7 @@ SHOWN_ERRORS = 3
 
 _URL = re.compile(r"""(?i)\b([a-z][a-z0-9+.-]{0,11}://)([^\s"'<>]*[^\s"'<>).,:;\]])""")
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Characters that move the cursor, start an escape sequence, break a line or turn the direction of text, and lone
 surrogates, which no output can encode."""
 
@@ -30,7 +30,7 @@ def one_line(text: str, longest: int = LONGEST) -> str:
 
 def plain(text: str) -> str:
     """Returns a text without control characters; a line break or tab becomes a space."""
-    return _CONTROL.sub("", re.sub(r"[\t\r\n\u2028\u2029]", " ", text))
+    return CONTROL.sub("", re.sub(r"[\t\r\n\u2028\u2029]", " ", text))
 
 
 def hide_queries(text: str) -> str:

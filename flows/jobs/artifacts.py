@@ -7,6 +7,7 @@ from prefect.artifacts import create_link_artifact, create_markdown_artifact, cr
 from flows.pipeline.changes import change_rows
 from flows.pipeline.summaries import Row, count_rows, lineage_rows, people_rows, score_rows, tree_rows
 from flows.pipeline.walk import Pipeline, Slots
+from schemas.messages import plain
 from tasks.metrics.ranking import RankingTask
 from tasks.ranking.views import VIEWS
 from tasks.store.editions import Editions
@@ -27,10 +28,10 @@ def publish_build_artifact(pipeline: Pipeline, built: Slots) -> None:
         description=f"What each stage of edition {edition} read, kept and dropped",
     )
     slots = Editions(pipeline.store).load(edition).slots
-    lines = [f"# Lineage of edition {edition}", "", markdown_table(lineage_rows(pipeline.store, slots))]
+    lines = [f"# Lineage of edition {escape(edition)}", "", markdown_table(lineage_rows(pipeline.store, slots))]
     if "report" in built:
         page = pipeline.store.folder(built["report"]) / "report.html"
-        lines += ["", f"Report: `{page}`"]
+        lines += ["", f"Report: {escape(str(page))}"]
         create_link_artifact(
             page.as_uri(), "report.html", artifact_key("report", edition), f"Report of edition {edition}"
         )
@@ -59,19 +60,34 @@ def publish_tree_scores(pipeline: Pipeline, built: Slots) -> None:
 def publish_changes(store: Store, old: str, new: str) -> None:
     """Publishes what changed between two editions: the topics, and the scores on topics that stayed the same."""
     found = change_rows(store, old, new)
-    lines = [f"# From edition {old} to {new}", "", "## Topics that changed", "", markdown_table(found.topics)]
+    lines = [
+        f"# From edition {escape(old)} to {escape(new)}",
+        "",
+        "## Topics that changed",
+        "",
+        markdown_table(found.topics),
+    ]
     lines += ["", "## Mean scores on topics that stayed the same, and on new topics", "", markdown_table(found.scores)]
     create_markdown_artifact("\n".join(lines), key=artifact_key("changes", new))
 
 
+def escape(text: str) -> str:
+    """Returns foreign text for Markdown: it is shown as it is, and makes no link, picture, emphasis, HTML or cell."""
+    return re.sub(r"([\\`*_{}\[\]<>|~&!$@])|(?<=:)(?=//)|(?<=\bwww)(?=\.)", r"\\\1", plain(text))
+
+
 def markdown_table(rows: list[Row]) -> str:
-    """Returns rows as a Markdown table with escaped cells."""
+    """Returns rows as a Markdown table whose cells show their text as it is."""
     if not rows:
         return "(nothing)"
     names = list(rows[0])
-    lines = [names, ["---"] * len(names), *[[_cell(row[name]) for name in names] for row in rows]]
+    lines = [
+        [escape(name) for name in names],
+        ["---"] * len(names),
+        *[[_cell(row[name]) for name in names] for row in rows],
+    ]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _cell(value: str | int | float | None) -> str:
-    return "" if value is None else str(value).replace("|", "\\|").replace("\n", " ")
+    return "" if value is None else escape(str(value))

@@ -1,5 +1,6 @@
 """Small stages that record when they execute, a built store, and a Prefect server for the tests of flows."""
 
+import gzip
 import json
 import logging
 import os
@@ -101,6 +102,27 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store = Store(machine.root)
     pipeline = Pipeline(store, "2026-01-06", direct(store))
     pipeline.build_corpus(CorpusSettings(buckets=2), open_files(machine, None))
+    pipeline.build_indexes(IndexSettings(dense_fields=()))
+    return folder
+
+
+HOSTILE = "[/b] [active vision] [link=file:///x]y \x1b[31m\x9b2J\u202e <img src=x> https://h/?key=1"
+"""The end of a title that is markup of the terminal and of pages, and starts escape sequences."""
+
+
+@pytest.fixture(scope="session")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder like `built` whose titles all end with `HOSTILE`; do not change it."""
+    folder = tmp_path_factory.mktemp("hostile")
+    machine = Machine(root=folder / "store", releases=folder / "releases", workers=1)
+    write_release(machine.releases, SyntheticSettings(papers=200, files=1, broken=False))
+    (path,) = (machine.releases / "2026-01-06" / "papers").glob("*.gz")
+    papers = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+    lines = [json.dumps({**paper, "title": f"{paper['title']} {HOSTILE}"}) for paper in papers]
+    path.write_bytes(gzip.compress("\n".join(lines).encode()))
+    store = Store(machine.root)
+    pipeline = Pipeline(store, "2026-01-06", direct(store))
+    pipeline.build_corpus(CorpusSettings(buckets=1), open_files(machine, None))
     pipeline.build_indexes(IndexSettings(dense_fields=()))
     return folder
 
