@@ -206,6 +206,7 @@ class Reply(Generic[AnswerT]):
         model: The model as the endpoint names it.
         raw: The last call's body as received, with the API key cut out; empty when there was none.
         tool_calls: Functions that the model wants called, when the request offered any.
+        settled: Whether asking again gives the same reply; not after a call that failed at the endpoint.
     """
 
     outcome: CallOutcome
@@ -218,6 +219,7 @@ class Reply(Generic[AnswerT]):
     model: str = ""
     raw: bytes = field(default=b"", repr=False)
     tool_calls: tuple[ToolCall, ...] = ()
+    settled: bool = True
 
     @property
     def repaired(self) -> bool:

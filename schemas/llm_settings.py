@@ -50,6 +50,14 @@ class RetrySettings(Settings):
     connect_timeout_s: float = Field(default=10.0, gt=0, description="Longest time to open a connection, in seconds.")
 
 
+class OutageSettings(Settings):
+    """When a stage stops because its calls fail, after all their tries. Refusals and caps are no failures."""
+
+    first: int = Field(default=5, ge=1, description="It stops when all of its first calls fail, this many.")
+    share: float = Field(default=0.25, gt=0, le=1, description="It stops when a larger share of its calls fails.")
+    window: int = Field(default=100, ge=1, description="Number of latest calls that the share is taken of.")
+
+
 class LlmSettings(Settings):
     """Which endpoint and model to use, and under which limits."""
 
@@ -68,6 +76,7 @@ class LlmSettings(Settings):
     concurrency: int = Field(default=32, ge=1, le=512, description="Number of concurrent calls.")
     rate: RateSettings = RateSettings()
     retry: RetrySettings = RetrySettings()
+    outage: OutageSettings = OutageSettings()
     max_reply_bytes: int = Field(default=8 * 2**20, ge=1024, description="A longer reply is a failed call.")
     prices: Mapping[str, Price] = Field(default={}, description="Prices by model, before the price table.")
     budget: BudgetSettings = BudgetSettings()

@@ -6,6 +6,7 @@ from flows.commands.options import FLAT, Folder, open_pipeline, open_store
 from flows.commands.terminal import show_json, show_rows, show_text
 from flows.pipeline import summaries as tables
 from flows.pipeline.machine import Machine
+from flows.pipeline.rerun import AskedAgain
 from flows.pipeline.rerun import rerun as run_again
 from flows.pipeline.stages import StageControl
 from flows.pipeline.status import SlotStatus, edition_status
@@ -37,11 +38,12 @@ def status(*, edition: str | None = None, folder: Folder = None, json: bool = Fa
 
 
 def rerun(
-    stage: str,
+    stage: str | None = None,
     /,
     *,
     edition: str | None = None,
     force: bool = False,
+    outcome: tuple[AskedAgain, ...] = (),
     max_usd: float | None = None,
     machine: Annotated[Machine | None, FLAT] = None,
     json: bool = False,
@@ -49,16 +51,20 @@ def rerun(
     """Rerun one stage of an edition with its recorded settings, then every stage whose inputs changed.
 
     Args:
-        stage: A stage or one slot, as `arena status` shows them.
+        stage: A stage or one slot, as `arena status` shows them; may be left out with --outcome.
         edition: Name of the edition; may be left out when there is only one.
         force: Run the stage even if its dataset is whole.
+        outcome: Ask a model again only about the topics, queries or questions that ended so, and keep all others;
+            `failed` includes those where a fallback stood in for a failed call. Without a stage: of all stages.
         max_usd: Most that the edition may spend on language models in total, in USD.
         json: Print the datasets as JSON.
     """
     with open_pipeline(machine or Machine(), edition, StageControl(max_usd=max_usd)) as pipeline:
-        built = run_again(pipeline, stage, "force" if force else "if_failed")
+        built = run_again(pipeline, stage, "force" if force else "if_failed", outcomes=outcome)
     if json:
         show_json({"edition": pipeline.edition, "datasets": tables.slot_refs(built)})
+    elif outcome and not built:
+        show_text(f"edition {pipeline.edition}: nothing ended as {', '.join(outcome)}")
     else:
         show_rows(tables.count_rows(pipeline.store, built), f"edition {pipeline.edition}", decimals=1)
 

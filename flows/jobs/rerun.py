@@ -8,7 +8,7 @@ from pydantic import Field
 from flows.jobs.artifacts import publish_build_artifact
 from flows.jobs.as_task import task_pipeline
 from flows.pipeline.machine import Machine
-from flows.pipeline.rerun import Mode, rerun
+from flows.pipeline.rerun import AskedAgain, Mode, rerun
 from flows.pipeline.stages import StageChoice, StageControl
 from flows.pipeline.walk import Slots
 
@@ -20,6 +20,7 @@ def rerun_stage(
     edition: EditionName,
     stage: StageChoice,
     mode: Mode = "if_failed",
+    outcomes: tuple[AskedAgain, ...] = (),
     max_usd: Annotated[float | None, Field(ge=0)] = None,
     machine: Machine | None = None,
 ) -> Slots:
@@ -31,10 +32,11 @@ def rerun_stage(
         edition: Name of the edition.
         stage: Which stage; all of its slots are rerun.
         mode: if_failed runs the stage where its dataset is missing or damaged; force always runs it.
+        outcomes: Ask a model again only about the topics, queries or questions that ended so; empty: as the mode says.
         max_usd: Most that the edition may spend on language models in total, in USD.
         machine: Folders and resources; empty: as the worker's environment says.
     """
     pipeline = task_pipeline(machine, edition, StageControl(max_usd=max_usd))
-    built = rerun(pipeline, stage, mode)
+    built = rerun(pipeline, stage, mode, outcomes=outcomes)
     publish_build_artifact(pipeline, built)
     return built

@@ -14,6 +14,8 @@ from schemas.manifest import EditionManifest, Ref
 from schemas.messages import describe
 from schemas.release import ReleaseDataset
 from schemas.settings import Settings
+from tasks.llm.earlier_answers import all_outcomes
+from tasks.llm.usage import CALLS
 from tasks.release.mirror import describe_dataset, hash_files
 from tasks.store.editions import Editions
 from tasks.store.recipes import PlannedStage, Recipes
@@ -22,10 +24,21 @@ from tasks.store.stages import declared_stages
 from tasks.store.store import Request, Store
 
 Mode = Literal["if_failed", "force"]
+
+AskedAgain = Literal["failed", "refused", "over_budget", "empty"]
+"""Outcomes of topics, queries and questions that can be asked again; `failed` includes those with a fallback."""
+
 FindStage = Callable[[str], AnyStage]
 
 
-def rerun(pipeline: Pipeline, stage: str, mode: Mode = "if_failed", find: FindStage = find_stage) -> Slots:
+def rerun(
+    pipeline: Pipeline,
+    stage: str | None,
+    mode: Mode = "if_failed",
+    find: FindStage = find_stage,
+    *,
+    outcomes: Collection[AskedAgain] = (),
+) -> Slots:
     """Rebuilds a stage's slots with the settings and inputs that the edition records.
 
     Their inputs are used as they are, and built only if they are missing. Dependent slots follow: the store finds them
@@ -34,28 +47,37 @@ def rerun(pipeline: Pipeline, stage: str, mode: Mode = "if_failed", find: FindSt
 
     Args:
         pipeline: The pipeline of the edition.
-        stage: A stage, or one slot: `run`, `run/title.bm25.abstract`.
+        stage: A stage, or one slot: `run`, `run/title.bm25.abstract`. With `outcomes`, None means every stage.
         mode: `if_failed` builds only slots that are missing or damaged, `force` builds the stage's slots in any case.
         find: Returns a stage by its name.
+        outcomes: Asks a model again only about the topics, queries or questions that ended so, and keeps the others.
 
     Returns:
-        Every visited slot, in order.
+        Every visited slot, in order; none when no subject ended with one of `outcomes`.
 
     Raises:
-        UsageError: The edition has no such slot, or is published and would change.
+        UsageError: The edition has no such slot, is published and would change, or there is neither stage nor outcome.
         ArenaError: A stage failed.
     """
     editions = Editions(pipeline.store)
     edition = editions.load(pipeline.edition)
     recipes = Recipes(pipeline.store)
     planned = {slot: _as_on_disk(entry, pipeline.store) for slot, entry in recipes.load(edition).items()}
-    if not any(stage in (slot, entry.stage) for slot, entry in planned.items()):
+    again = all_outcomes(outcomes)
+    if stage is not None and not any(stage in (slot, entry.stage) for slot, entry in planned.items()):
         planned |= _plan_added(stage)
-    chosen = choose_slots(edition, planned, stage)
-    if edition.published and mode == "force":
+    chosen = choose_slots(edition, planned, stage) if stage is not None else set(planned)
+    if again:
+        chosen = {slot for slot in chosen if slot in edition.slots and _has(pipeline.store, edition.slots[slot], again)}
+    elif stage is None:
+        raise UsageError("which stage? name one as arena status shows them, or add --outcome failed")
+    if again and not chosen:
+        return {}
+    forced = mode == "force" or bool(again)
+    if edition.published and forced:
         raise UsageError(
             f"edition {edition.name} was published on {edition.published:%Y-%m-%d} and cannot change: "
-            "build a new edition; what is missing or damaged is repaired without --force"
+            "build a new edition; what is missing or damaged is repaired without --force and --outcome"
         )
     recipes.plan(edition.name, edition.release, planned, published=edition.published is not None)
     budget = BudgetSettings(run=edition.name, cap=Cap(usd=pipeline.control.max_usd))
@@ -65,10 +87,20 @@ def rerun(pipeline: Pipeline, stage: str, mode: Mode = "if_failed", find: FindSt
         request = make_request(slot, planned[slot], current, find)
         ref = current.get(slot)
         if slot in chosen or ref is None or not only_version_differs(pipeline.store, ref, request):
-            ref = pipeline.execute(request, StageLabel(slot, mode == "force" and slot in chosen, budget))
+            ref = pipeline.execute(request, StageLabel(slot, forced and slot in chosen, budget, again))
             editions.record(edition.name, edition.release, {slot: ref})
         current[slot] = built[slot] = ref
     return built
+
+
+def _has(store: Store, ref: Ref, outcomes: frozenset[str]) -> bool:
+    """Returns whether a dataset that asked a model has subjects with one of these outcomes."""
+    dataset = store.find(ref.stage, ref.key)
+    if dataset is None or not dataset.files(CALLS):
+        return False
+    counts = dataset.manifest.counts
+    ended = {outcome for outcome, number in counts.dropped.items() if number} | ({"failed"} if counts.failed else set())
+    return bool(ended & outcomes)
 
 
 def _plan_added(stage: str) -> dict[str, PlannedStage]:

@@ -7,6 +7,7 @@ import polars as pl
 from schemas.manifest import Ref
 from schemas.tables.tree_scores import distance_measure
 from tasks.metrics.ranking import Labels, RankingTask, column_labels
+from tasks.ranking.views import marked
 from tasks.store.store import Store
 
 Cell = str | int | float | None
@@ -51,7 +52,12 @@ def _score_row(store: Store, ref: Ref, task: RankingTask, labels: Labels) -> Row
     summaries = pl.read_parquet(store.open(ref).files("summaries"))
     rows = {row["measure"]: row for row in summaries.filter(group="all", labels=labels).iter_rows(named=True)}
     first = next(iter(rows.values()))
-    shown: Row = {"run": first["tag"], "topics": first["topics"], "covered": first["covered"]}
+    shown: Row = {
+        "run": first["tag"],
+        "topics": first["topics"],
+        "covered": first["covered"],
+        "fallbacks": first["fallbacks"],
+    }
     for measure in column_labels(task):
         mean, low, high = (rows.get(measure, {}).get(name) for name in ("mean", "low", "high"))
         shown |= {measure: mean, f"{measure}_low": low, f"{measure}_high": high}
@@ -91,7 +97,8 @@ def _tree_row(store: Store, ref: Ref) -> Row:
 def people_rows(scores: Sequence[Row], task: RankingTask) -> list[Row]:
     """Returns score rows with one cell per measure: `mean (low-high)`."""
     return [
-        {name: row[name] for name in ("run", "topics", "covered")}
+        {"run": marked(str(row["run"]), int(row["fallbacks"] or 0), int(row["topics"] or 0))}
+        | {name: row[name] for name in ("topics", "covered")}
         | {label: _interval(row, measure) for measure, label in column_labels(task).items()}
         for row in scores
     ]

@@ -37,11 +37,15 @@ Slots = dict[str, Ref]
 
 
 class StageLabel(NamedTuple):
-    """How to execute a request: the name to show, whether to force it, and what it may spend on models."""
+    """How to execute a request: the name to show, whether to force it, and what it may spend on models.
+
+    `again`: outcomes of the subjects that are asked again, of a forced stage; empty: everything is made again.
+    """
 
     slot: str
     forced: bool
     budget: BudgetSettings | None = None
+    again: frozenset[str] = frozenset()
 
 
 Executor = Callable[[Request, StageLabel], Ref]
@@ -58,7 +62,9 @@ def build_labelled(
     try:
         access = model_access(store.root, label.budget)
         runner = choose_runner(resources)
-        return store.build(request, resources, force=label.forced, report=report, llm=access, runner=runner)
+        return store.build(
+            request, resources, force=label.forced, report=report, llm=access, runner=runner, again=label.again
+        )
     except ArenaError as error:
         if request.stage.name in str(error):
             raise

@@ -53,6 +53,14 @@ class ExtractedMindmapSettings(Settings):
         return Rules(self.max_read, self.max_label)
 
 
+class _Read(NamedTuple):
+    """A survey, who asked about it, and what was read off its figures."""
+
+    survey: Survey
+    asker: Asker
+    readings: list[Reading]
+
+
 class _Reader(NamedTuple):
     """The model that reads the figures of a shard, and how to ask it."""
 
@@ -91,9 +99,17 @@ def extracted_mindmaps(work: Workspace[ExtractedMindmapSettings]) -> None:
         return
     with open_door(work.llm, work.settings.model) as door:
         reader = _Reader(door, cast(LlmAccess, work.llm), work.settings)
+        held: dict[str, list[_Read]] = {}
         for shard in work.pending(list(files)):
-            with shard:
-                _write(shard, _surveys(files[shard.name], titles), reader)
+            found = _read(_surveys(files[shard.name], titles), reader)
+            if all(asker.settled for _, asker, _ in found):
+                with shard:
+                    _write(shard, found, work.settings.model.model)
+            else:
+                held[shard.name] = found
+    for shard in work.pending(list(held)):  # only when the stage ended within its share of failed calls
+        with shard:
+            _write(shard, held[shard.name], work.settings.model.model)
 
 
 def _surveys(path: Path, titles: Mapping[int, str]) -> list[Survey]:
@@ -114,22 +130,24 @@ def _loader(path: Path, corpus_id: int) -> Callable[[str], Image]:
     return load
 
 
-def _write(shard: Shard, surveys: list[Survey], reader: _Reader) -> None:
+def _read(surveys: list[Survey], reader: _Reader) -> list[_Read]:
     if reader.access.settings.batch:
         _send_batches(surveys, reader)
 
-    def read(survey: Survey) -> tuple[Asker, list[Reading]]:
+    def read(survey: Survey) -> _Read:
         asker = reader.asker(survey)
-        return asker, read_figures(survey, asker, reader.settings.rules)
+        return _Read(survey, asker, read_figures(survey, asker, reader.settings.rules))
 
-    found = in_threads(read, surveys, reader.access)
-    model = reader.settings.model.model
-    readings = [(survey, reading) for survey, (_, readings) in zip(surveys, found, strict=True) for reading in readings]
+    return in_threads(read, surveys, reader.access)
+
+
+def _write(shard: Shard, found: list[_Read], model: str) -> None:
+    readings = [(survey, reading) for survey, _, readings in found for reading in readings]
     maps = [_map(survey, reading, model) for survey, reading in readings if reading.outcome == "kept"]
     rows = [_reading(survey, reading, model) for survey, reading in readings]
     write_rows(shard.file(f"part-{shard.name}.parquet"), MINDMAPS, maps)
     write_rows(shard.file(f"{FIGURE_READINGS.name}-{shard.name}.parquet"), FIGURE_READINGS, rows)
-    write_calls(shard.file(f"calls-{shard.name}.parquet"), (asker for asker, _ in found))
+    write_calls(shard.file(f"calls-{shard.name}.parquet"), (asker for _, asker, _ in found))
     outcomes = Counter(reading.outcome for _, reading in readings)
     failed = sum(outcomes.pop(outcome, 0) for outcome in FAILED)
     kept = outcomes.pop("kept", 0)

@@ -57,7 +57,7 @@ KNOWN_CALLS = """
     FROM candidates JOIN calls ON calls.subject = known_as::VARCHAR
 """
 
-BATCH = 512
+BATCH = 4096
 """Candidates judged between two progress reports."""
 
 
@@ -109,7 +109,7 @@ def _find_reusable(work: Workspace[SurveySettings]) -> Dataset | None:
     """Returns the newest dataset with verdicts of the same selector and model, or None when the stage is forced."""
     same = work.settings.model_dump(mode="json", include={"selector", "model"}).items()
     alike = (d for d in work.earlier if d.manifest.version == work.version and same <= d.manifest.parameters.items())
-    return next(alike, None) if work.takes_over else None
+    return next(alike, None) if work.takes_over or work.again else None
 
 
 def _find_candidates(

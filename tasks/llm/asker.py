@@ -1,10 +1,11 @@
 """Asks a model on behalf of one subject and records the calls; opens the connection that stages share."""
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
 
 import pyarrow as pa
 
@@ -15,9 +16,6 @@ from schemas.tables.model_calls import MODEL_CALLS, ModelCallRow
 from tasks.llm.blocking import BlockingDoor
 from tasks.llm.prompt import Prompt, load_prompt
 from tasks.store.parquet import write_table
-
-MOST_THREADS = 64
-"""Largest number of threads, whatever the concurrency of the door."""
 
 DETERMINISTIC = Parameters()
 """Temperature 0 and seed 42, as in the paper."""
@@ -37,10 +35,12 @@ class Asker:
 
     Attributes:
         calls: A row of table `model_calls` for every call so far.
+        settled: Whether no call failed at the endpoint: asking everything again gives the same replies.
     """
 
     def __init__(self, door: BlockingDoor, stage: str, model: ModelName, subject: str) -> None:
         self.calls: list[ModelCallRow] = []
+        self.settled = True
         self._door = door
         self._stage = stage
         self._model = model
@@ -101,6 +101,7 @@ class Asker:
             reply = self._door.ask(request)
         except BadInput as error:
             raise ModelError(str(error)) from error
+        self.settled &= reply.settled
         self.calls.append(
             ModelCallRow(
                 subject=self._subject,
@@ -159,6 +160,7 @@ def open_door(access: LlmAccess | None, model: ModelName) -> Generator[BlockingD
 
     Raises:
         UsageError: No endpoint is configured, or not the one that the settings name.
+        ArenaError: At the end, more calls have failed than the settings allow.
     """
     if access is None:
         raise UsageError(
@@ -174,6 +176,7 @@ def open_door(access: LlmAccess | None, model: ModelName) -> Generator[BlockingD
     settings = access.settings.model_copy(update={"provider": model.provider, "model": model.model})
     with BlockingDoor(settings, access.api_key) as door:
         yield door
+        door.require_healthy()
 
 
 def in_threads(
@@ -186,16 +189,47 @@ def in_threads(
         subjects: The subjects.
         access: Its concurrency limits the threads; None: one subject after the other.
     """
-    threads = min(access.settings.concurrency, MOST_THREADS, len(subjects)) if access else 1
-    if threads <= 1:
-        return [work(subject) for subject in subjects]
-    with ThreadPoolExecutor(threads, "subject") as pool:
-        waiting = [pool.submit(work, subject) for subject in subjects]
+    with SubjectPool(work, access) as pool:
+        return [future.result() for future in [pool.submit(subject) for subject in subjects]]
+
+
+class SubjectPool(Generic[SubjectT, ResultT]):
+    """Processes subjects in threads, as many as calls may be in flight.
+
+    Args:
+        work: Called by several threads. After an error no further subject is begun; the pool raises the first error.
+        access: Its concurrency is the number of threads; None: one thread.
+    """
+
+    def __init__(self, work: Callable[[SubjectT], ResultT], access: LlmAccess | None) -> None:
+        self._work = work
+        self._pool = ThreadPoolExecutor(access.settings.concurrency if access else 1, "subject")
+        self._error: BaseException | None = None
+
+    def submit(self, subject: SubjectT) -> Future[ResultT]:
+        """Adds a subject; its result may be cancelled when another subject fails."""
+        return self._pool.submit(self._run, subject)
+
+    def _run(self, subject: SubjectT) -> ResultT:
+        if self._error:
+            raise CancelledError
         try:
-            return [future.result() for future in waiting]
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
+            return self._work(subject)
+        except BaseException as error:
+            self._error = self._error or error
             raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error and not self._error:
+            self._error = error
+        self._pool.shutdown(cancel_futures=True)
+        if self._error and isinstance(error, CancelledError | None):
+            raise self._error
 
 
 def call_rows(askers: Iterable[Asker]) -> pa.Table:

@@ -7,6 +7,7 @@ from typing import Any, Self, TypeVar
 
 from pydantic import SecretStr
 
+from schemas.errors import ArenaError
 from schemas.llm import AnswerT, Reply, Request
 from schemas.llm_settings import LlmSettings
 from tasks.llm.door import Door
@@ -44,6 +45,14 @@ class BlockingDoor:
         except BaseException:
             future.cancel()
             raise
+
+    def stop(self, error: ArenaError) -> None:
+        """Refuses every further call with an error; calls in flight end."""
+        self._loop.call_soon_threadsafe(self.door.outage.stop, error)
+
+    def require_healthy(self) -> None:
+        """Checks the share of failed calls, as `Outage.require_healthy` does."""
+        self.door.outage.require_healthy()
 
     def close(self) -> None:
         """Closes the door and ends its thread."""

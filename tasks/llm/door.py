@@ -18,9 +18,10 @@ from tasks.http.retry import RetryRules, wait_s
 from tasks.llm.budget import Budget
 from tasks.llm.cache import Cache
 from tasks.llm.database import Database
-from tasks.llm.exchange import Call, Exchange, SendResult, to_exchange
+from tasks.llm.exchange import FINAL, Call, Exchange, SendResult, to_exchange
 from tasks.llm.key import Miss
 from tasks.llm.limiter import Limiter
+from tasks.llm.outage import Outage
 from tasks.llm.plan import PreparedRequest
 from tasks.llm.replay import Replay
 from tasks.llm.structured import read_answer, repair_request, without_reasoning
@@ -36,13 +37,17 @@ class Door:
     """Asks a language model, stores every reply, and keeps within budget and rate limit.
 
     A call that fails is an outcome, never a zero and never an exception. Errors that would hit every call are raised:
-    no key, a refused key, an unknown model or price, an endpoint that cannot be reached, a miss in replay mode.
+    no key, a refused key, an unknown model or price, an endpoint that cannot be reached, a miss in replay mode, and too
+    many failed calls.
 
     Use it in one event loop: `async with Door(settings, key) as door`. `tasks.llm.blocking` is for code without a loop.
 
     Args:
         settings: Endpoint, model, caps, limits, files.
         api_key: The endpoint's key. Not needed if every reply is in the replay file or the cache.
+
+    Attributes:
+        outage: Stops the calls when too many fail.
 
     Raises:
         StoreError: The cache or replay file cannot be used.
@@ -54,6 +59,7 @@ class Door:
         self.database = Database(None if settings.replay else settings.cache)
         self.cache = Cache(self.database)
         self.budget = Budget(self.database, settings.budget)
+        self.outage = Outage(settings.outage, settings.base_url)
         self._api_key = api_key
         self._provider: OpenAiProvider | None = None
         self._limiter = Limiter(settings.rate)
@@ -68,7 +74,7 @@ class Door:
 
         Raises:
             BadInput: No or a refused key, an unknown model or price, text that cannot be sent, or a replay miss.
-            TransientError: The endpoint cannot be reached, after all tries.
+            TransientError: The endpoint cannot be reached, after all tries, or too many calls have failed.
             StoreError: The cache cannot be read or written.
         """
         asked = PreparedRequest(self.settings, request)
@@ -138,7 +144,10 @@ class Door:
         self._in_flight[key] = made = asyncio.get_running_loop().create_future()
         exchange = None
         try:
-            exchange = await self._call(asked.call())
+            call = asked.call()
+            await self.outage.admit()
+            with self.outage.flight():
+                exchange = await self._call(call)
             return exchange
         finally:
             del self._in_flight[key]
@@ -157,7 +166,11 @@ class Door:
             logger.info("request %s: %s; again in %.1f s", call.keyed.key[:12], sent.trouble, pause)
             await asyncio.sleep(pause)
         if sent.error:
+            self.outage.stop(sent.error)
             raise sent.error
+        if exchange.source == "provider":
+            failed = exchange.reason if exchange.outcome == "failed" else ""
+            self.outage.note(failed, transient=sent.retry)
         if sent.retry:
             exchange = replace(exchange, reason=f"{sent.trouble} (tries: {settings.tries})")
         if exchange.outcome != "ok":
@@ -236,6 +249,7 @@ def _read(request: Request[AnswerT], exchange: Exchange) -> tuple[Reply[AnswerT]
         model=completion.model,
         raw=exchange.raw,
         tool_calls=completion.tool_calls,
+        settled=exchange.outcome in FINAL or exchange.source == "replay",
     )
     if exchange.outcome != "ok":
         return reply, ""

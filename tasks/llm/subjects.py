@@ -1,25 +1,26 @@
 """Answering every subject of a stage (topic, query, question): shards, threads, model calls, outcomes, counts."""
 
-import hashlib
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import partial
+from itertools import count
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, cast
 
-import orjson
-
-from schemas.errors import ArenaError, OverBudget
+from schemas.errors import ArenaError, OverBudget, StageFailed
 from schemas.llm import ModelName
 from schemas.manifest import Counts
 from schemas.settings import Settings
 from schemas.table import AnyTable
 from schemas.tables.model_calls import MODEL_CALLS
-from tasks.llm.asker import Asker, in_threads, open_door
+from tasks.llm.asker import Asker, SubjectPool, open_door
 from tasks.llm.blocking import BlockingDoor
+from tasks.llm.earlier_answers import settled_answers
+from tasks.llm.journal import Journal, Row, SubjectRows, rows_of
 from tasks.store.parquet import write_rows
-from tasks.store.shard import Shard, in_shards, write_whole
+from tasks.store.shard import Shard, in_shards
 from tasks.store.workspace import Workspace
 
 log = logging.getLogger(__name__)
@@ -30,26 +31,9 @@ NOTE_LENGTH = 500
 KEPT = ("scored", "answered")
 """Outcomes that count as kept; `failed` counts as failed, any other as dropped for that reason."""
 
-Row = tuple[Any, ...]
-"""A row object of a declared table."""
-
 SettingsT = TypeVar("SettingsT", bound=Settings)
 SubjectT = TypeVar("SubjectT")
 ResultT = TypeVar("ResultT")
-
-
-class SubjectRows(NamedTuple):
-    """What a stage writes and counts for one subject.
-
-    Attributes:
-        rows: Row objects; each goes to the table that declares its class.
-        outcome: How the subject ended.
-        notes: Further counts.
-    """
-
-    rows: Sequence[Row]
-    outcome: str
-    notes: Mapping[str, float] = {}
 
 
 Answerer = Callable[[SubjectT, Asker | None], SubjectRows]
@@ -73,8 +57,8 @@ class Subjects(Generic[SubjectT]):
 
     Attributes:
         items: All subjects, in the order of their rows.
-        shard_size: Subjects of a shard: what a killed stage answers again at most.
-        name: Id of a subject, under which its model calls are recorded; unique with `keep_each`.
+        shard_size: Subjects of a shard. Without a model, a killed stage answers a shard again at most.
+        name: Id of a subject, under which its model calls are recorded.
         tables: The tables to write, by the prefix of their files.
         open: Opens what answering takes, and gives the function that answers one subject.
         model: Which model is asked; None: none. With a model, table `model_calls` is written too.
@@ -84,7 +68,7 @@ class Subjects(Generic[SubjectT]):
             the shard.
         in_workers: Shards are answered in worker processes, each of which calls `open` for every shard. All attributes
             must be picklable, and `model` None.
-        keep_each: Each answered subject is kept at once, so that a killed stage goes on at the subject, not the shard.
+        key: Columns of the tables whose values, joined by blanks, are the name of a subject that asks a model.
     """
 
     items: Sequence[SubjectT]
@@ -97,7 +81,7 @@ class Subjects(Generic[SubjectT]):
     least_shards: int = 1
     finish_shard: Callable[[Sequence[SubjectRows]], Sequence[Row]] = _no_rows
     in_workers: bool = False
-    keep_each: bool = False
+    key: Sequence[str] = ()
 
     @property
     def written(self) -> dict[str, AnyTable]:
@@ -108,10 +92,13 @@ class Subjects(Generic[SubjectT]):
 def answer_subjects(work: Workspace[SettingsT], subjects: Subjects[SubjectT]) -> None:
     """Answers all subjects and writes their rows, shard by shard; finished shards are skipped.
 
-    With a model, the subjects of a shard are answered in threads, as many as the endpoint's concurrency allows.
+    With a model, subjects of all shards are answered at once in threads, as many as the endpoint's concurrency allows.
+    Each answer is kept at once: a killed stage goes on at the subject. An answer with a call that failed at the
+    endpoint is not kept: it is written if the stage ends within its share of failed calls, else asked for again.
 
     Raises:
         UsageError: A model is named, and no endpoint is set up, or another one.
+        ArenaError: More calls failed than the settings of the endpoint allow.
     """
     shards = in_shards(subjects.items, subjects.shard_size, least=subjects.least_shards)
     if subjects.in_workers:
@@ -119,13 +106,69 @@ def answer_subjects(work: Workspace[SettingsT], subjects: Subjects[SubjectT]) ->
         return
     if work.finished() >= set(shards):
         return
-    model = subjects.model
-    with open_door(work.llm, model) if model else nullcontext() as door, subjects.open() as answer:
-        folder = work.scratch / "answered" if subjects.keep_each else None
-        answering = _Answering(subjects, answer, work.stage, door, folder)
+    if subjects.model:
+        _answer_at_once(work, subjects, shards, subjects.model)
+        return
+    with subjects.open() as answer:
         for shard in work.pending(list(shards)):
             with shard:
-                _write(shard, subjects, in_threads(answering, shards[shard.name], work.llm if door else None))
+                _write(shard, subjects, [_with_valid_rows(answer(subject, None)) for subject in shards[shard.name]])
+
+
+def _answer_at_once(
+    work: Workspace[SettingsT], subjects: Subjects[SubjectT], shards: Mapping[str, Sequence[SubjectT]], model: ModelName
+) -> None:
+    held: dict[str, list[SubjectRows]] = {}
+    with (
+        open_door(work.llm, model) as door,
+        subjects.open() as answer,
+        Journal(work.scratch / "answered.jsonl", list(subjects.written.values())) as journal,
+        SubjectPool(_Answering(answer, partial(Asker, door, work.stage, model), door, journal), work.llm) as pool,
+    ):
+        asked: dict[str, list[Future[SubjectRows]]] = {}
+        for subject in _asked(work, subjects, shards):
+            asked.setdefault(subject.shard, []).append(pool.submit(subject))
+        for shard in work.pending(list(shards)):
+            answers = [future.result() for future in asked.pop(shard.name, [])]
+            if all(answered.settled for answered in answers):
+                with shard:
+                    _write(shard, subjects, answers)
+            else:
+                held[shard.name] = answers
+        door.require_healthy()
+    for shard in work.pending(list(held)):
+        with shard:
+            _write(shard, subjects, held[shard.name])
+
+
+class _Asked(NamedTuple):
+    """A subject, its shard, its place among all subjects, its name, and the answer it had in the replaced dataset."""
+
+    shard: str
+    place: int
+    name: str
+    subject: Any
+    before: SubjectRows | None
+
+
+def _asked(
+    work: Workspace[SettingsT], subjects: Subjects[SubjectT], shards: Mapping[str, Sequence[SubjectT]]
+) -> Iterator[_Asked]:
+    """Yields the subjects of unfinished shards in order."""
+    finished, earlier, places = work.finished(), _earlier_answers(work, subjects), count()
+    for shard, items in shards.items():
+        for item, place in zip(items, places, strict=False):
+            name = subjects.name(item)
+            before = earlier.get(name)
+            kept = before.pop(0) if before else None
+            if shard not in finished:
+                yield _Asked(shard, place, name, item, kept)
+
+
+def _earlier_answers(work: Workspace[SettingsT], subjects: Subjects[Any]) -> dict[str, list[SubjectRows]]:
+    """Returns the answers of the dataset that is made again which are kept; none when all are asked again."""
+    replaced = [dataset for dataset in work.earlier if dataset.folder.name == work.folder.name]
+    return settled_answers(replaced[0], subjects.written, subjects.key, work.again) if work.again and replaced else {}
 
 
 def attempt(subject: str, work: Callable[[], ResultT], *, reraise: tuple[type[Exception], ...]) -> ResultT | Failure:
@@ -147,62 +190,43 @@ def attempt(subject: str, work: Callable[[], ResultT], *, reraise: tuple[type[Ex
         return Failure("failed", f"{type(error).__name__}: {error}"[:NOTE_LENGTH])
 
 
-@dataclass(frozen=True)
-class _Answering(Generic[SubjectT]):
+class _Answering(NamedTuple):
     """Answers one subject with an asker of its own, or reads the answer that was kept."""
 
-    subjects: Subjects[SubjectT]
-    answer: Answerer[SubjectT]
-    stage: str = ""
-    door: BlockingDoor | None = None
-    folder: Path | None = None
+    answer: Answerer[Any]
+    open_asker: Callable[[str], Asker]
+    door: BlockingDoor
+    journal: Journal
 
-    def __call__(self, subject: SubjectT) -> SubjectRows:
-        name = self.subjects.name(subject)
-        if self.folder is None:
-            return self._ask(subject, name)
-        file = self.folder / f"{hashlib.sha256(name.encode()).hexdigest()}.json"
-        if file.is_file():
-            return self._load(file)
-        answered = self._ask(subject, name)
-        self._keep(file, answered)
+    def __call__(self, asked: _Asked) -> SubjectRows:
+        if found := asked.before or self.journal.find(asked.place, asked.name):
+            return found
+        asker = self.open_asker(asked.name)
+        try:
+            answered = self.answer(asked.subject, asker)
+        except Exception as error:  # the subjects in flight ask no more either
+            self.door.stop(error if isinstance(error, ArenaError) else StageFailed(f"subject {asked.name}: {error}"))
+            raise
+        answered = answered._replace(rows=[*answered.rows, *asker.calls], settled=asker.settled)
+        answered = _with_valid_rows(answered)
+        if answered.settled:
+            self.journal.keep(asked.place, asked.name, answered)
         return answered
-
-    def _ask(self, subject: SubjectT, name: str) -> SubjectRows:
-        model = self.subjects.model
-        asker = Asker(self.door, self.stage, model, name) if self.door and model else None
-        answered = self.answer(subject, asker)
-        rows = [*answered.rows, *(asker.calls if asker else ())]
-        return answered._replace(rows=[_with_valid_text(row) for row in rows])
-
-    def _keep(self, file: Path, answered: SubjectRows) -> None:
-        by_table = {table.name: _rows_of(table, answered.rows) for table in self.subjects.written.values()}
-        file.parent.mkdir(exist_ok=True)
-        write_whole(file, orjson.dumps((by_table, answered.outcome, answered.notes), default=tuple))
-
-    def _load(self, file: Path) -> SubjectRows:
-        by_table, outcome, notes = orjson.loads(file.read_bytes())
-        tables = self.subjects.written.values()
-        return SubjectRows([table.row(*row) for table in tables for row in by_table[table.name]], outcome, notes)
 
 
 def _answer_in_worker(shard: Shard, subjects: Subjects[Any]) -> None:
     with subjects.open() as answer:
-        _write(shard, subjects, [_Answering(subjects, answer)(subject) for subject in subjects.items])
+        _write(shard, subjects, [_with_valid_rows(answer(subject, None)) for subject in subjects.items])
 
 
 def _write(shard: Shard, subjects: Subjects[Any], answers: Sequence[SubjectRows]) -> None:
     rows = [row for answer in answers for row in answer.rows] + list(subjects.finish_shard(answers))
     for prefix, table in subjects.written.items():
-        found = _rows_of(table, rows)
+        found = rows_of(table, rows)
         if found or prefix not in subjects.optional:
             write_rows(shard.file(f"{prefix}-{shard.name}.parquet"), table, found)
     for answer in answers:
         shard.counts.add(_count(answer))
-
-
-def _rows_of(table: AnyTable, rows: Sequence[Row]) -> list[Row]:
-    return [row for row in rows if type(row) is table.row]
 
 
 def _count(answer: SubjectRows) -> Counts:
@@ -214,6 +238,10 @@ def _count(answer: SubjectRows) -> Counts:
     else:
         counts.dropped[answer.outcome] = 1
     return counts
+
+
+def _with_valid_rows(answered: SubjectRows) -> SubjectRows:
+    return answered._replace(rows=[_with_valid_text(row) for row in answered.rows])
 
 
 def _with_valid_text(row: Row) -> Row:

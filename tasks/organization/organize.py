@@ -18,7 +18,9 @@ from schemas.tables.runs import OUTCOMES, OUTLINES
 from schemas.tables.trees import TREES, TreeRow
 from schemas.topic import Topic
 from tasks.llm.asker import Asker, require_model
-from tasks.llm.subjects import Answerer, SubjectRows, Subjects, answer_subjects, attempt
+from tasks.llm.earlier_answers import FALLBACK
+from tasks.llm.journal import SubjectRows
+from tasks.llm.subjects import Answerer, Subjects, answer_subjects, attempt
 from tasks.organization.builder import Builder, Material, find_builder
 from tasks.organization.examples import Example, choose_examples
 from tasks.organization.reference_texts import ReferenceLibrary
@@ -101,6 +103,7 @@ def organize(work: Workspace[OrganizeSettings]) -> None:
         tables={"part": TREES},
         open=partial(_open, work, found, topics),
         model=settings.model,
+        key=("topic_id",),
     )
     answer_subjects(work, subjects)
 
@@ -193,7 +196,7 @@ def _answer(inputs: _Inputs, topic: Topic, asker: Asker | None) -> SubjectRows:
         nodes=built.shape.nodes,
         depth=built.shape.depth,
     )
-    return SubjectRows([row], built.outcome, notes)
+    return SubjectRows([row], FALLBACK if built.fallback and built.outcome == "scored" else built.outcome, notes)
 
 
 def organize_topic(made_by: Builder, material: Material) -> Built:

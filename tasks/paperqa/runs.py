@@ -19,7 +19,8 @@ from schemas.tables.paperqa_runs import (
     PaperqaStepRow,
 )
 from tasks.llm.asker import Asker, require_asker
-from tasks.llm.subjects import NOTE_LENGTH, Answerer, Failure, SubjectRows, Subjects, answer_subjects, attempt
+from tasks.llm.journal import SubjectRows
+from tasks.llm.subjects import NOTE_LENGTH, Answerer, Failure, Subjects, answer_subjects, attempt
 from tasks.paperqa.baseline import Answered, Kit, Limits, Protocol, System, find_paperqa_baseline
 from tasks.paperqa.desk import PaperQaDesk, Scope
 from tasks.paperqa.files import paths
@@ -74,7 +75,7 @@ def paperqa_run(work: Workspace[PaperQaSettings]) -> None:
         tables={"part": PAPERQA_ANSWERS, "steps": PAPERQA_STEPS, "lookups": PAPERQA_LOOKUPS},
         open=partial(_open, work, found.system),
         model=settings.model,
-        keep_each=True,
+        key=("uuid",),
     )
     answer_subjects(work, subjects)
 

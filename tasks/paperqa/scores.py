@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,15 +15,15 @@ from schemas.settings import Settings
 from schemas.tables.paperqa_questions import PAPERQA_ANNOTATIONS
 from schemas.tables.paperqa_runs import PAPERQA_ANSWERS
 from schemas.tables.paperqa_scores import PAPERQA_SCORES, PAPERQA_SUMMARIES, PaperqaScoreRow, PaperqaSummaryRow
-from tasks.llm.asker import Asker, in_threads, open_door, write_calls
-from tasks.llm.blocking import BlockingDoor
+from tasks.llm.asker import Asker
+from tasks.llm.journal import SubjectRows
+from tasks.llm.subjects import Subjects, answer_subjects
 from tasks.paperqa.answer_judge import DoorJudge
 from tasks.paperqa.evaluators import score_answer
 from tasks.paperqa.runs import paperqa_run
 from tasks.stats.intervals import RESAMPLES
 from tasks.stats.summaries import group_members, summarize
 from tasks.store.parquet import read_tables, write_rows
-from tasks.store.shard import Shard, in_shards
 from tasks.store.stage import stage
 from tasks.store.workspace import Workspace
 
@@ -62,16 +63,19 @@ def paperqa_scores(work: Workspace[AnswerScoreSettings]) -> None:
     """
     answers = _paired(work)
     tag = work.dataset("run").manifest.settings(paperqa_run).tag
-    shards = in_shards(answers, SHARD_ANSWERS, least=1)
-    judge = work.settings.judge
-    if not work.finished() >= set(shards):
-        with open_door(work.llm, judge) if judge else nullcontext() as door:
-            for shard in work.pending(list(shards)):
-                with shard:
-                    _score_shard(shard, shards[shard.name], tag, door, work)
+    subjects = Subjects(
+        items=answers,
+        shard_size=SHARD_ANSWERS,
+        name=lambda answer: answer.uuid,
+        tables={"part": PAPERQA_SCORES},
+        open=lambda: nullcontext(partial(_score, tag)),
+        model=work.settings.judge,
+        key=("uuid",),
+    )
+    answer_subjects(work, subjects)
     for shard in work.pending(["means"]):
         with shard:
-            parts = read_tables(work.folder / f"part-{name}.parquet" for name in shards)
+            parts = read_tables(sorted(work.folder.glob("part-*.parquet")))
             rows = [row for part in parts for row in PAPERQA_SCORES.rows(part)]
             summaries = _summaries(rows, answers, tag, work.settings)
             write_rows(shard.file("summaries-00000.parquet"), PAPERQA_SUMMARIES, summaries)
@@ -100,27 +104,7 @@ def _paired(work: Workspace[AnswerScoreSettings]) -> list[_Answer]:
     ]
 
 
-def _score_shard(
-    shard: Shard,
-    answers: Sequence[_Answer],
-    tag: str,
-    door: BlockingDoor | None,
-    work: Workspace[AnswerScoreSettings],
-) -> None:
-    model = work.settings.judge
-    askers = [Asker(door, "paperqa_scores", model, answer.uuid) if door and model else None for answer in answers]
-    pairs = list(zip(answers, askers, strict=True))
-    rows = in_threads(lambda pair: _score(*pair, tag), pairs, work.llm if door else None)
-    write_rows(shard.file(f"part-{shard.name}.parquet"), PAPERQA_SCORES, rows)
-    if door:
-        write_calls(shard.file(f"calls-{shard.name}.parquet"), [asker for asker in askers if asker])
-    shard.counts.read = len(rows)
-    shard.counts.kept = sum(row.outcome == "scored" for row in rows)
-    for outcome in sorted({row.outcome for row in rows} - {"scored"}):
-        shard.counts.dropped[outcome] = sum(row.outcome == outcome for row in rows)
-
-
-def _score(answer: _Answer, asker: Asker | None, tag: str) -> PaperqaScoreRow:
+def _score(tag: str, answer: _Answer, asker: Asker | None) -> SubjectRows:
     judge = DoorJudge(asker) if asker else None
     score, outcome, reason = 0.0, answer.outcome, None
     if answer.answer is not None:
@@ -131,7 +115,7 @@ def _score(answer: _Answer, asker: Asker | None, tag: str) -> PaperqaScoreRow:
         if judge and isinstance(judge.trouble, OverBudget):
             outcome = "over_budget"
         reason = found.failure or (judge.replies[-1] if judge and judge.replies else None)
-    return PaperqaScoreRow(
+    row = PaperqaScoreRow(
         tag,
         answer.uuid,
         score,
@@ -140,6 +124,7 @@ def _score(answer: _Answer, asker: Asker | None, tag: str) -> PaperqaScoreRow:
         reason=reason[:REASON_LENGTH] if reason else None,
         cost_usd=sum(call.cost_usd for call in asker.calls) if asker else 0.0,
     )
+    return SubjectRows([row], outcome)
 
 
 def _summaries(

@@ -11,7 +11,9 @@ from schemas.settings import Resources, RetrieverName
 from schemas.tables.runs import OUTCOMES, OUTLINES, RUNS, SEARCHES, OutcomeRow, OutlineRow, RunRow, SearchRow
 from schemas.topic import Topic
 from tasks.llm.asker import Asker, require_model
-from tasks.llm.subjects import Answerer, SubjectRows, Subjects, answer_subjects
+from tasks.llm.earlier_answers import FALLBACK
+from tasks.llm.journal import SubjectRows
+from tasks.llm.subjects import Answerer, Subjects, answer_subjects
 from tasks.ranking.answers import SystemSettings, answer_topic
 from tasks.ranking.baseline import Kit, System, find_baseline
 from tasks.ranking.evaluated_topics import evaluated_topics, read_qrels
@@ -42,8 +44,9 @@ def run(work: Workspace[SystemSettings]) -> None:
     Inputs: `topics`, `documents`, `surveys`, and what the retriever needs of `bm25`, `embeddings`, `ann`; with
     `mindmaps`, only the topics that have one are answered.
 
-    Without embeddings or a model, shards run in worker processes, which share the index on disk. Otherwise they run
-    one after the other in this process, which alone holds the vectors and the connection to the model.
+    Without embeddings or a model, shards run in worker processes, which share the index on disk. Otherwise they run in
+    this process, which alone holds the vectors and the connection to the model: with a model, topics of all shards at
+    once. A topic for which something stood in for a failed model call is marked `fallback`, and counts as dropped.
 
     Raises:
         StageFailed: The registered baseline has another version than the settings say, or an input is missing.
@@ -67,6 +70,7 @@ def run(work: Workspace[SystemSettings]) -> None:
         model=settings.model,
         optional=("outlines",),
         in_workers=in_workers,
+        key=("topic_id",),
     )
     answer_subjects(work, subjects)
 
@@ -130,7 +134,7 @@ class _Run(NamedTuple):
             OutcomeRow(topic.topic_id, answer.outcome, answer.note, answer.fallback),
             *([OutlineRow(topic.topic_id, answer.outline)] if answer.outline else []),
         ]
-        return SubjectRows(rows, answer.outcome)
+        return SubjectRows(rows, FALLBACK if answer.fallback and answer.outcome == "scored" else answer.outcome)
 
 
 def _open(retriever: RetrieverName, folders: Folders, resources: Resources) -> SearchBackend:

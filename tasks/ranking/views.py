@@ -18,6 +18,15 @@ class View(NamedTuple):
     headline: str
 
 
+FALLBACK_SHARE = 0.01
+"""A run is marked where it is shown when a larger share of its topics had a fallback for a failed model call."""
+
+
+def marked(tag: str, fallbacks: int, topics: int, share: float = FALLBACK_SHARE) -> str:
+    """Returns the name of a run as tables show it: with the number of fallbacks when they are more than a share."""
+    return f"{tag} ({fallbacks} fallbacks)" if fallbacks > share * topics else tag
+
+
 VIEWS: Mapping[RankingTask, View] = {
     "discovery": View(labels=("graded",), headline="recall_100"),
     "selection": View(labels=("graded", "influential"), headline="ndcg_cut_10"),

@@ -11,7 +11,8 @@ from schemas.llm_settings import LlmAccess
 from schemas.search import JudgeSettings
 from schemas.tables.judgments import JUDGMENTS, SEARCH_POOL, JudgmentRow, SearchPoolRow
 from tasks.llm.asker import Asker, open_door, require_asker
-from tasks.llm.subjects import SubjectRows, Subjects, answer_subjects
+from tasks.llm.journal import SubjectRows
+from tasks.llm.subjects import Subjects, answer_subjects
 from tasks.search.judge import Judge, Verdict, find_judge
 from tasks.search.pool import Pool, Pooled, build_pool
 from tasks.search.queries import read_queries
@@ -71,6 +72,7 @@ def judge(work: Workspace[JudgeSettings]) -> None:
         open=lambda: nullcontext(_Judging(registered, settings, texts).answer),
         model=settings.model,
         least_shards=0,
+        key=("query_key", "doc_key"),
     )
     answer_subjects(work, subjects)
 

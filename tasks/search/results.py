@@ -20,7 +20,8 @@ from schemas.tables.search_results import (
     WebReplyRow,
 )
 from tasks.llm.asker import Asker
-from tasks.llm.subjects import Answerer, SubjectRows, Subjects, answer_subjects, attempt
+from tasks.llm.journal import SubjectRows
+from tasks.llm.subjects import Answerer, Subjects, answer_subjects, attempt
 from tasks.retrieval.backend import open_backend
 from tasks.search.engine import Engine, EngineKit, RecordedEngine, RegisteredEngine, Shelf, WebAccess, find_engine
 from tasks.search.queries import read_queries

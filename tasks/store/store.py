@@ -62,6 +62,7 @@ class _Means(NamedTuple):
     report: Callable[[Progress], None]
     llm: LlmAccess | None
     runner: ShardRunner
+    again: frozenset[str]
 
 
 class Store:
@@ -143,6 +144,7 @@ class Store:
         report: Callable[[Progress], None] = lambda progress: None,
         llm: LlmAccess | None = None,
         runner: ShardRunner = LOCAL,
+        again: frozenset[str] = frozenset(),
     ) -> Built:
         """Returns the dataset of `request`, executing its stage only when it is not there.
 
@@ -156,6 +158,7 @@ class Store:
             report: Receives progress.
             llm: How to reach a language model, for stages that ask one.
             runner: Where shards run.
+            again: With `force`, outcomes of the subjects to ask again; the dataset's other answers are kept.
 
         Raises:
             StageFailed: The stage's function raised something unexpected.
@@ -177,7 +180,7 @@ class Store:
             staging = self.root / ".staging" / stage.name / key
             if force and found:
                 shutil.rmtree(staging, ignore_errors=True)
-            means = _Means(resources or Resources(), report, llm, runner)
+            means = _Means(resources or Resources(), report, llm, runner, again)
             return Built(self._execute(request, staging, means), executed=True)
 
     @contextmanager
@@ -209,6 +212,7 @@ class Store:
                 stage.version,
                 takes_over=self.find(stage.name, request.key) is None,  # else it was forced: all is executed
                 runner=means.runner,
+                again=means.again,
             )
             resumed = len(workspace.finished())
             log.info("stage %s: building %s (%d shards kept)", stage.name, request.key, resumed)

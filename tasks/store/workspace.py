@@ -70,6 +70,7 @@ class Workspace(Generic[P]):
         version: Of the stage.
         takes_over: Whether shards of `earlier` datasets with the same key are taken as they are.
         runner: Where shards run; never changes a result.
+        again: Outcomes of the subjects to ask again; the dataset's other answers are kept. Empty: all are asked.
     """
 
     stage: str
@@ -83,6 +84,7 @@ class Workspace(Generic[P]):
     version: int = 0
     takes_over: bool = True
     runner: ShardRunner = LOCAL
+    again: frozenset[str] = frozenset()
 
     def dataset(self, name: str) -> Dataset:
         """The input dataset `name`."""

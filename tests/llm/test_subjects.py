@@ -8,12 +8,17 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from schemas.errors import OverBudget, StageFailed, TransientError
+from schemas.errors import ModelError, OverBudget, StageFailed, TransientError
+from schemas.llm import ModelName
+from schemas.llm_settings import LlmAccess
 from schemas.settings import Resources, Settings
 from schemas.tables.runs import OUTCOMES, OUTLINES, OutcomeRow, OutlineRow
 from tasks.llm.asker import Asker
-from tasks.llm.subjects import Failure, SubjectRows, Subjects, answer_subjects, attempt
+from tasks.llm.journal import SubjectRows
+from tasks.llm.subjects import Failure, Subjects, answer_subjects, attempt
 from tasks.store.workspace import Workspace
+from tests.llm.conftest import SECRET, question, settings_for
+from tests.llm.scripted_server import Answer, ScriptedServer, Seen, completion, error
 
 
 def answer(number: int, asker: Asker | None) -> SubjectRows:
@@ -43,10 +48,7 @@ def test_rows_go_to_the_table_of_their_class_and_outcomes_are_counted(work: Work
     assert counts.notes == {"even": 2}
 
 
-@pytest.mark.parametrize(("keep_each", "again"), [(True, [4]), (False, [3, 4])])
-def test_a_stopped_stage_goes_on_at_the_shard_or_the_subject(
-    work: Workspace[Settings], keep_each: bool, again: list[int]
-) -> None:
+def test_a_stopped_stage_without_a_model_goes_on_at_the_shard(work: Workspace[Settings]) -> None:
     def stops(number: int, asker: Asker | None) -> SubjectRows:
         if number == 4:
             raise TransientError("the service is away")
@@ -58,9 +60,9 @@ def test_a_stopped_stage_goes_on_at_the_shard_or_the_subject(
 
     asked: list[int] = []
     with pytest.raises(TransientError):
-        answer_subjects(work, subjects(stops, keep_each=keep_each))
-    answer_subjects(work, subjects(notes, keep_each=keep_each))
-    assert asked == again
+        answer_subjects(work, subjects(stops))
+    answer_subjects(work, subjects(notes))
+    assert asked == [3, 4]
     assert pq.read_table(work.folder / "part-00001.parquet")["topic_id"].to_pylist() == [3, 4]
     assert work.counts().dropped == {"refused": 1}
 
@@ -88,3 +90,87 @@ def test_an_error_is_an_outcome_unless_it_concerns_all_subjects() -> None:
     assert found.note.startswith("KeyError: 'xxx") and len(found.note) == 500
     with pytest.raises(TransientError):
         attempt("topic 1", raising(TransientError("away")), reraise=(TransientError,))
+
+
+MODEL = ModelName(provider="scripted", model="m")
+
+
+def asking(server: ScriptedServer, tmp_path: Path, **changes: Any) -> Workspace[Settings]:
+    """A workspace with a model; its settings differ from those of the tests of the door by `changes`."""
+    access = LlmAccess(settings_for(server, provider=MODEL.provider, cache=tmp_path / "c.db", **changes), SECRET)
+    return Workspace("run", tmp_path / "staging", Settings(), {}, Resources(), llm=access)
+
+
+def ask_once(number: int, asker: Asker | None) -> SubjectRows:
+    assert asker
+    reply = asker.converse(question(f"{number}").messages)
+    return SubjectRows([OutcomeRow(number, reply.outcome, None, fallback=reply.outcome != "ok")], reply.outcome)
+
+
+def many(count: int, given: Callable[[int, Asker | None], SubjectRows] = ask_once, **more: Any) -> Subjects[int]:
+    tables = {"part": OUTCOMES}
+    return Subjects(range(count), 2, str, tables, lambda: nullcontext(given), model=MODEL, key=("topic_id",), **more)
+
+
+def test_subjects_of_all_shards_are_asked_at_once(server: ScriptedServer, tmp_path: Path) -> None:
+    """A shard of two would never have more than two calls in flight."""
+    slow = completion("fine")
+    server.play([slow, Answer(slow.body, 200, slow.headers, delay_s=0.3)])
+    answer_subjects(asking(server, tmp_path, concurrency=100), many(101))
+    assert server.most_under_way > 80
+
+
+def test_a_killed_stage_goes_on_at_the_subject_and_gives_the_same_bytes(server: ScriptedServer, tmp_path: Path) -> None:
+    def dies(number: int, asker: Asker | None) -> SubjectRows:
+        if number == 7:
+            raise KeyboardInterrupt
+        return ask_once(number, asker)
+
+    server.play([completion("fine")])
+    whole = asking(server, tmp_path / "whole")
+    answer_subjects(whole, many(10))
+    work = asking(server, tmp_path / "killed", concurrency=1)
+    with pytest.raises(KeyboardInterrupt):
+        answer_subjects(work, many(10, dies))
+    journal = work.scratch / "answered.jsonl"
+    journal.write_bytes(journal.read_bytes()[:-20])  # the process died while it wrote the seventh line
+    (tmp_path / "killed" / "c.db").unlink()
+    server.seen.clear()
+    answer_subjects(asking(server, tmp_path / "killed"), many(10))
+    assert sorted(int(seen.last) for seen in server.seen) == [6, 7, 8, 9]
+    files = sorted(path.name for path in whole.folder.glob("*.parquet"))
+    assert [(work.folder / name).read_bytes() for name in files] == [(whole.folder / n).read_bytes() for n in files]
+
+
+@pytest.mark.parametrize("status", [400, 500])
+def test_an_endpoint_that_refuses_everything_is_asked_a_few_times(
+    server: ScriptedServer, tmp_path: Path, status: int
+) -> None:
+    server.play([error(status, "temperature is not supported")])
+    work = asking(server, tmp_path, concurrency=64)
+    kind = TransientError if status == 500 else ModelError
+    with pytest.raises(kind, match=r"5 of 5 calls failed, .*temperature is not supported"):
+        answer_subjects(work, many(200))
+    assert len(server.seen) == 5 * (3 if status == 500 else 1)
+    assert not list(work.folder.glob("*.parquet"))
+
+
+def test_a_short_stage_fails_by_its_share_at_the_end(server: ScriptedServer, tmp_path: Path) -> None:
+    def half(seen: Seen, _: int) -> Answer:
+        return error(400, "no") if int(seen.last) % 2 else completion("fine")
+
+    server.play(half)
+    work = asking(server, tmp_path)
+    with pytest.raises(ModelError, match="5 of 10 calls failed"):
+        answer_subjects(work, many(10))
+    assert not list(work.folder.glob("*.parquet")), "no shard with a failed call is kept"
+    server.play([completion("fine")])
+    answer_subjects(work, many(10))
+    assert {row["outcome"] for row in pq.read_table(work.folder).to_pylist()} == {"ok"}
+
+
+def test_an_error_of_all_subjects_begins_no_more(server: ScriptedServer, tmp_path: Path) -> None:
+    server.play(lambda seen, number: error(401, "no") if number == 3 else completion("fine"))
+    with pytest.raises(ModelError, match="set a valid key"):
+        answer_subjects(asking(server, tmp_path, concurrency=2), many(500))
+    assert len(server.seen) < 20

@@ -184,7 +184,7 @@ def test_what_goes_wrong_fails_its_topic_alone(corpus: Corpus, inputs: dict[str,
     assert found[8]["outcome"] == "scored" and found[8]["fallback"] and not found[9]["fallback"]
     assert all(row["tree"] is None and row["nodes"] == 0 for row in found.values() if row["outcome"] != "scored")
     counts = dataset.manifest.counts
-    assert (counts.kept, counts.failed, counts.dropped) == (14, 5, {"empty": 1, "over_budget": 1})
+    assert (counts.kept, counts.failed, counts.dropped) == (13, 5, {"empty": 1, "over_budget": 1, "fallback": 1})
 
 
 @pytest.mark.parametrize("error", [TransientError("later"), MissingDependency("no model")])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.errors import ArenaError
+from schemas.errors import ArenaError, TransientError
 from schemas.search import JudgeSettings
 from tasks.search.judgments import estimate_judging
 from tasks.search.pool import Result, same_papers
@@ -247,3 +247,17 @@ def test_sameness_is_an_equivalence_that_keys_and_telling_titles_decide(drawn: l
                 assert one == other
     told_apart = {r.doc_key for r in results} - {r.doc_key for r in results if r.title == "one two three four"}
     assert told_apart <= set(names), "nothing else makes two papers one"
+
+
+def test_an_outage_judges_nothing_and_recovery_pays_for_the_rest_alone(judging: Judging) -> None:
+    papers = [(f"Paper number {number}", "We sort.", f"s2:{number}") for number in range(12)]
+    judging.add("one", {"q0": papers})
+    judging.server.play(lambda seen, number: completion(told(3)) if number < 5 else error(500, "out of order"))
+    quick = {"outage": {"first": 3, "share": 0.25, "window": 8}, "concurrency": 1}
+    with pytest.raises(TransientError, match=r"3 of 8 calls failed, .* HTTP 500: out of order"):
+        judging.judge(llm=quick)
+    assert not list((judging.store.root / "judge").glob("*/manifest.json"))
+    judging.server.play(always(told(3)))
+    judging.server.seen.clear()
+    assert {row["outcome"] for row in judging.judgments(llm=quick)} == {"scored"}
+    assert len(judging.server.seen) == 12 - 5

@@ -8,7 +8,7 @@ import numpy as np
 
 from schemas.tables.scores import SummaryRow
 from tasks.metrics.ranking import Labels, RankingTask, all_measures, column_labels
-from tasks.ranking.views import VIEWS
+from tasks.ranking.views import VIEWS, marked
 from tasks.reports.blocks import Cell, Change, Estimate, Section, TableBlock
 from tasks.reports.published import PUBLISHED
 from tasks.reports.source import ReportSource
@@ -77,7 +77,8 @@ def _table(source: ReportSource, name: str, caption: str, task: RankingTask, lab
     for tag in source.tags:
         found = _by_measure(source, tag, labels)
         counts = next(iter(found.values()))
-        rows.append((tag, *(_estimate(found, measure) for measure in columns), counts.covered, counts.topics))
+        name_shown = marked(tag, counts.fallbacks, counts.topics)
+        rows.append((name_shown, *(_estimate(found, measure) for measure in columns), counts.covered, counts.topics))
     header = ("Run", *columns.values(), "Covered", "Topics")
     return TableBlock(name, caption, header, tuple(rows), _NOTE, frozenset(columns.values()))
 
