@@ -1,9 +1,9 @@
 """How releases are fetched from Semantic Scholar, and what is recorded beside the files."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, FailFast, Field
 
 from schemas.identifiers import ReleaseId
 from schemas.release import SourceFile
@@ -125,5 +125,5 @@ class Diff(_Record):
 
     from_release: ReleaseId = Field(pattern=RELEASE_PATTERN)
     to_release: ReleaseId = Field(pattern=RELEASE_PATTERN)
-    update_files: tuple[str, ...] = ()
-    delete_files: tuple[str, ...] = ()
+    update_files: Annotated[tuple[str, ...], FailFast()] = ()
+    delete_files: Annotated[tuple[str, ...], FailFast()] = ()

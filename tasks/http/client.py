@@ -5,9 +5,10 @@ import re
 import time
 import zlib
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple, Self
+from urllib.parse import parse_qsl
 
 import httpx
 
@@ -15,6 +16,7 @@ from schemas.errors import BadInput, TransientError
 from schemas.llm_settings import RetrySettings
 from tasks.http.pace import Pace
 from tasks.http.retry import Busy, RetryRules, is_busy, persist, retry_after_s
+from tasks.http.stop import StoppableBackend, head_within, pause
 
 logging.getLogger("httpx").setLevel(logging.WARNING)  # at INFO it logs whole URLs, with keys and signatures in them
 
@@ -41,9 +43,11 @@ class HttpSettings:
         rules: When a request is tried again.
         timeout_s: Longest wait for the next byte, in seconds.
         connect_timeout_s: Longest time to open a connection, in seconds.
-        deadline_s: Longest time in which `HttpClient.send` reads a whole body, in seconds.
+        deadline_s: Longest time for the head of a reply, and for the whole body that `HttpClient.send` reads, in
+            seconds.
         max_redirects: Redirects followed for one request. A redirect takes headers along to wherever it points: none
             where a request carries a key.
+        redirect_hosts: Hosts that a redirect may lead to; None: any.
         user_agent: What we call ourselves.
         remedy: What a person can do when every try failed.
     """
@@ -53,6 +57,7 @@ class HttpSettings:
     connect_timeout_s: float
     deadline_s: float
     max_redirects: int = 0
+    redirect_hosts: frozenset[str] | None = None
     user_agent: str = "research-arena"
     remedy: str = "run it again later"
 
@@ -102,16 +107,17 @@ class HttpClient:
     """
 
     def __init__(
-        self, settings: HttpSettings, pace: Pace | None = None, sleep: Callable[[float], object] = time.sleep
+        self, settings: HttpSettings, pace: Pace | None = None, sleep: Callable[[float], object] = pause
     ) -> None:
         self._settings, self._pace = settings, pace
         self.retrying = persist(settings.rules, settings.remedy, sleep)
         self._client = httpx.Client(
             headers={"user-agent": settings.user_agent, "accept-encoding": "gzip"},
             timeout=httpx.Timeout(settings.timeout_s, connect=settings.connect_timeout_s),
-            follow_redirects=settings.max_redirects > 0,
-            max_redirects=settings.max_redirects,
         )
+        for transport in (self._client._transport, *self._client._mounts.values()):  # pyright: ignore[reportPrivateUsage]
+            if isinstance(transport, httpx.HTTPTransport):  # httpx has no public way to choose how connections are read
+                transport._pool._network_backend = StoppableBackend()  # pyright: ignore[reportPrivateUsage]
 
     def send(self, request: HttpRequest, limit: int) -> Reply:
         """Sends a request, again while that may help, and reads the reply's body.
@@ -149,14 +155,7 @@ class HttpClient:
             self._pace.wait()
         where = bare_url(request.url)
         try:
-            parameters = (*request.parameters, *request.hidden)
-            with self._client.stream(
-                request.method,
-                request.url,
-                params=parameters or None,
-                content=request.body or None,
-                headers=dict(request.headers),
-            ) as response:
+            with closing(self._follow(request)) as response:
                 reply = Incoming(response.status_code, response.headers, response.iter_raw())
                 if is_busy(reply.status):
                     raise self._busy(where, request, reply)
@@ -164,10 +163,33 @@ class HttpClient:
         except (httpx.InvalidURL, httpx.UnsupportedProtocol, httpx.TooManyRedirects) as error:
             raise BadAddress(f"{where}: cannot be asked ({_masked(str(error), request)})") from error
         except httpx.RequestError as error:
-            told = _masked(f"{type(error).__name__}: {error}", request)
+            told = excerpt(_masked(f"{type(error).__name__}: {error}", request))
             unreachable = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
             what = "cannot be reached" if unreachable else "no complete reply"
             raise TransientError(f"{where}: {what} ({told})") from error
+
+    def _follow(self, request: HttpRequest) -> httpx.Response:
+        """Returns the response, its body unread, after the allowed redirects, whose bodies are not read either."""
+        asked = self._client.build_request(
+            request.method,
+            request.url,
+            params=(*request.parameters, *request.hidden) or None,
+            content=request.body or None,
+            headers=dict(request.headers),
+        )
+        left = self._settings.max_redirects
+        while True:
+            with head_within(self._settings.deadline_s):
+                response = self._client.send(asked, stream=True)
+            if response.next_request is None or not self._settings.max_redirects:
+                return response
+            response.close()
+            asked, hosts = response.next_request, self._settings.redirect_hosts
+            if hosts is not None and asked.url.host not in hosts:
+                raise httpx.TooManyRedirects(f"redirected to {excerpt(asked.url.host)}, which is not an allowed host")
+            left -= 1
+            if left < 0:
+                raise httpx.TooManyRedirects(f"redirected more than {self._settings.max_redirects} times")
 
     def _busy(self, where: str, request: HttpRequest, reply: Incoming) -> Busy:
         after_s = retry_after_s(reply.headers)
@@ -188,7 +210,7 @@ class HttpClient:
         deadline_s = self._settings.deadline_s
         ends = time.monotonic() + deadline_s
         body = bytearray()
-        for chunk in _unpack(reply):
+        for chunk in _unpack(reply, limit):
             body += chunk
             if len(body) > limit:
                 break
@@ -207,6 +229,10 @@ class HttpClient:
         self.close()
 
 
+_QUERY = re.compile(r"(?<=[^\s?])\?[^\s\"'<>]*=[^\s\"'<>]*")
+"""The query of an address in a text."""
+
+
 def bare_url(url: str) -> str:
     """Returns a URL for messages: without user, password, query and fragment, which may be secret."""
     return re.sub(r"(?<=//)[^/?#]*@|[?#].*", "", url, flags=re.DOTALL)
@@ -223,14 +249,17 @@ def excerpt(text: str) -> str:
 
 
 def _masked(text: str, request: HttpRequest) -> str:
-    for value in (*request.headers.values(), *(value for _, value in request.hidden)):
-        for secret in value.split():
-            text = text.replace(secret, "***")
-    return text
+    """Removes secrets that a server or a library may repeat: values of headers and hidden parameters, and queries."""
+    secrets = [secret for value in request.headers.values() for secret in value.split()]
+    secrets += [value for _, value in request.hidden]
+    secrets += [value for _, value in parse_qsl(request.url.partition("?")[2]) if len(value) > 5]
+    for secret in filter(None, secrets):
+        text = text.replace(secret, "***")
+    return _QUERY.sub("?***", text)
 
 
-def _unpack(reply: Incoming) -> Iterator[bytes]:
-    """Yields a body unpacked, piece by piece: a few packed bytes could unpack to any size."""
+def _unpack(reply: Incoming, limit: int) -> Iterator[bytes]:
+    """Yields a body unpacked, piece by piece: a few packed bytes could unpack to any size, and many to none."""
     packing = reply.headers.get("content-encoding", "identity").strip().lower()
     if packing == "identity":
         yield from reply.chunks
@@ -238,13 +267,17 @@ def _unpack(reply: Incoming) -> Iterator[bytes]:
     if packing not in ("gzip", "x-gzip"):
         raise httpx.DecodingError(f"the body is packed as {packing[:40]!r}, which was not asked for")
     unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    room = limit + CHUNK
     try:
         for chunk in reply.chunks:
             packed = chunk
             while packed:
                 yield unpacker.decompress(packed, CHUNK)
                 packed = unpacker.unconsumed_tail
+            room -= len(chunk)
+            if unpacker.eof or room < 0:
+                break
     except zlib.error as error:
         raise httpx.DecodingError(f"the body is no gzip ({error})") from error
     if not unpacker.eof:
-        raise httpx.DecodingError("the gzip body ends too early")
+        raise httpx.DecodingError("the gzip body ends too early" if room >= 0 else "the gzip body holds almost nothing")

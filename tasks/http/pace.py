@@ -8,6 +8,8 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tasks.http.stop import pause
+
 
 class OwnPace:
     """Keeps an interval between the requests of this object's threads.
@@ -17,7 +19,7 @@ class OwnPace:
         sleep: Waits that many seconds.
     """
 
-    def __init__(self, interval_s: float, sleep: Callable[[float], object] = time.sleep) -> None:
+    def __init__(self, interval_s: float, sleep: Callable[[float], object] = pause) -> None:
         self._interval, self._sleep = interval_s, sleep
         self._lock, self._next = threading.Lock(), float("-inf")
 
@@ -40,8 +42,8 @@ class SharedPace:
     """Keeps an interval between the requests of all processes of a machine.
 
     Args:
-        path: File with the time of the next request. The process that waits for it holds the file's lock; the kernel
-            frees the lock of a process that dies.
+        path: File with the time of the next request. It is locked while it is read and written, never during a wait;
+            the kernel frees the lock of a process that dies.
         interval_s: Least seconds between the starts of two requests.
         limit_s: Longest wait in seconds, whatever the file says (a clock may have been set back).
     """
@@ -51,9 +53,19 @@ class SharedPace:
 
     def wait(self) -> None:
         """Waits until the next request may be made."""
+        ends = time.monotonic() + self._limit
+        while (left := self._take()) > 0 and (room := ends - time.monotonic()) > 0:
+            pause(min(left, room))
+        if left > 0:
+            self._take(anyway=True)
+
+    def _take(self, *, anyway: bool = False) -> float:
+        """Takes the next request when its time has come (or anyway), else returns the seconds until then."""
         with self._locked() as file:
-            time.sleep(min(max(_read_time(file) - time.time(), 0.0), self._limit))
-            _write_time(file, time.time() + self._interval)
+            left = _read_time(file) - time.time()
+            if anyway or left <= 0:
+                _write_time(file, time.time() + self._interval)
+            return left
 
     def hold(self, seconds: float) -> None:
         """Lets no process start a request for so many seconds."""
@@ -102,4 +114,4 @@ class Throttle:
         with self._lock:
             self._free = max(self._free, time.monotonic()) + size / self._rate
             wait = self._free - time.monotonic()
-        time.sleep(max(wait, 0.0))
+        pause(max(wait, 0.0))

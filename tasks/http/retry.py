@@ -2,7 +2,6 @@
 
 import logging
 import random
-import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -12,6 +11,7 @@ from tenacity import RetryCallState, Retrying, before_sleep_log, retry_if_except
 
 from schemas.errors import TransientError
 from schemas.llm_settings import RetrySettings
+from tasks.http.stop import pause
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ def wait_s(rules: RetryRules, tries: int, asked_s: float | None) -> float:
     return _jitter.uniform(0, min(rules.cap_s, rules.base_s * 2.0 ** (tries - 1)))
 
 
-def persist(rules: RetryRules, remedy: str, sleep: Callable[[float], object] = time.sleep) -> Retrying:
+def persist(rules: RetryRules, remedy: str, sleep: Callable[[float], object] = pause) -> Retrying:
     """Returns a caller that repeats a function while it raises TransientError.
 
     After the last try it raises a TransientError with the last message, the number of tries and the remedy.
@@ -107,11 +107,11 @@ def persist(rules: RetryRules, remedy: str, sleep: Callable[[float], object] = t
     def give_up(state: RetryCallState) -> NoReturn:
         raise TransientError(f"{_error_of(state)} (tries: {rules.tries}); {remedy}") from _error_of(state)
 
-    def pause(seconds: float) -> None:
+    def rest(seconds: float) -> None:
         sleep(seconds)
 
     return Retrying(
-        sleep=pause,
+        sleep=rest,
         retry=retry_if_exception_type(TransientError),
         stop=stop_after_attempt(rules.tries),
         wait=wait,

@@ -6,19 +6,19 @@ Source: https://api.semanticscholar.org/api-docs/datasets
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Annotated, Self, TypeVar
 from urllib.parse import quote
 
-from pydantic import BaseModel, SecretStr, TypeAdapter, ValidationError
+from pydantic import BaseModel, FailFast, RootModel, SecretStr, ValidationError
 
 from schemas.errors import ReleaseError, UsageError
 from schemas.fetching import RELEASE_PATTERN, ApiSettings, Diff, RetrySettings
 from schemas.identifiers import ReleaseId
-from tasks.http.client import BadAddress, HttpClient, HttpRequest, HttpSettings, TooLong
+from tasks.http.client import BadAddress, HttpClient, HttpRequest, HttpSettings, TooLong, excerpt
 from tasks.http.pace import SharedPace
 from tasks.http.retry import RetryRules
 
-T = TypeVar("T")
+T = TypeVar("T", bound=BaseModel)
 REMEDY = "`arena release list --remote` shows the releases there are"
 
 MAX_REPLY = 64 * 2**20
@@ -28,20 +28,24 @@ MAX_SILENCES = 10
 """Longest time for a whole reply, in silences that the settings allow."""
 
 
+class _Releases(RootModel[list[str]]):
+    root: Annotated[list[str], FailFast()]
+
+
 class _Named(BaseModel):
     name: str
 
 
 class _Release(BaseModel):
-    datasets: tuple[_Named, ...]
+    datasets: Annotated[list[_Named], FailFast()]
 
 
 class _Files(BaseModel):
-    files: tuple[str, ...]
+    files: Annotated[list[str], FailFast()]
 
 
 class _Diffs(BaseModel):
-    diffs: tuple[Diff, ...]
+    diffs: Annotated[list[Diff], FailFast()]
 
 
 class DatasetsApi:
@@ -70,7 +74,7 @@ class DatasetsApi:
 
     def releases(self) -> list[ReleaseId]:
         """Returns the ids of all releases, oldest first, and leaves out names that are not dates."""
-        found = self._get(list[str], ("release", ""), "the list of releases")
+        found = self._get(_Releases, ("release", ""), "the list of releases").root
         return [ReleaseId(release) for release in sorted(found) if re.fullmatch(RELEASE_PATTERN, release)]
 
     def datasets(self, release: str) -> list[str]:
@@ -86,7 +90,7 @@ class DatasetsApi:
         """
         self._require_key()
         parts = ("release", check_release(release), "dataset", dataset)
-        return self._get(_Files, parts, f"dataset {dataset} of release {release}").files
+        return tuple(self._get(_Files, parts, f"dataset {dataset} of release {release}").files)
 
     def diffs(self, start: str, end: str, dataset: str) -> tuple[Diff, ...]:
         """Returns links to a dataset's diffs, one diff for each pair of consecutive releases, oldest first.
@@ -102,7 +106,7 @@ class DatasetsApi:
             raise ReleaseError(
                 f"{what}: the API's diffs do not form a chain ({pairs}); fetch the whole release {end} instead"
             )
-        return found
+        return tuple(found)
 
     def _require_key(self) -> None:
         if self._key is None:
@@ -127,13 +131,13 @@ class DatasetsApi:
         if reply.trouble:
             raise ReleaseError(f"{url}: {reply.trouble} instead of HTTP 200; is --url right?")
         try:
-            return TypeAdapter(form).validate_json(reply.body)
+            return form.model_validate_json(reply.body)
         except ValidationError as error:
-            first = error.errors()[0]
+            first = error.errors(include_url=False, include_context=False, include_input=False)[0]
             place = ".".join(map(str, first["loc"])) or "the reply"
-            raise ReleaseError(
-                f"{what}: the API's reply has an unexpected form ({place}: {first['msg']}); is --url right?"
-            ) from error
+            seen = excerpt(f"{place}: {first['msg']}")
+            # Not `from error`: its text repeats the reply, which may hold signed links.
+            raise ReleaseError(f"{what}: the API's reply has an unexpected form ({seen}); is --url right?") from None
 
 
 def http_settings(settings: RetrySettings) -> HttpSettings:

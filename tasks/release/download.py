@@ -8,9 +8,9 @@ import errno
 import logging
 import os
 import re
-import threading
+import time
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -20,7 +20,8 @@ from schemas.release import SourceFile
 from tasks.http.client import BadAddress, HttpClient, HttpRequest, Incoming
 from tasks.http.pace import Throttle
 from tasks.http.retry import Busy
-from tasks.release.client import http_settings
+from tasks.http.stop import check_stop, pause
+from tasks.release.client import MAX_SILENCES, http_settings
 from tasks.release.filtering import RecordFilter
 from tasks.release.integrity import check_gzip
 from tasks.release.targets import Links, Tally, Target
@@ -35,8 +36,12 @@ MAX_REDIRECTS = 20
 """Redirects followed from a link to a file; a request for a file carries no key."""
 
 
-class Stopped(Exception):
-    """Another file failed: this one is left as it is."""
+ENOUGH = 64 * 1024
+"""Bytes that a request must bring, unless they are the last ones: with fewer it counts as one that failed."""
+
+
+class TooSlow(TransientError):
+    """A server goes on sending, but next to nothing."""
 
 
 class Downloader:
@@ -53,11 +58,10 @@ class Downloader:
         self, settings: FetchSettings, retry: RetrySettings, keep: RecordFilter, progress: Callable[[Tally], None]
     ) -> None:
         self.tally = Tally()
-        self.stop = threading.Event()
         self._restarts: Counter[Target] = Counter()
         self._settings, self._retry, self._keep, self._progress = settings, retry, keep, progress
         asking = replace(http_settings(retry), max_redirects=MAX_REDIRECTS, remedy="run it again: what came is kept")
-        self._http = HttpClient(asking, sleep=self.stop.wait)
+        self._http = HttpClient(asking)
         self._throttle = Throttle(settings.bandwidth_mb_s and settings.bandwidth_mb_s * 1e6)
 
     def close(self) -> None:
@@ -129,7 +133,7 @@ class Downloader:
             size = _whole_size(reply)
             if size is None:
                 raise ReleaseError(
-                    f"{target.path}: the server does not say how long the file is, so a truncated copy would go "
+                    f"{target.shown}: the server does not say how long the file is, so a truncated copy would go "
                     "unnoticed; fetch it later"
                 )
             target.folder.mkdir(parents=True, exist_ok=True)
@@ -137,37 +141,43 @@ class Downloader:
             return target.remember(FileState(path=target.path, size=size, etag=reply.headers.get("etag")))
 
     def _advance(self, target: Target, links: Links, state: FileState) -> None:
-        """Makes one request for the missing bytes; it succeeds when it brings any, however it ends."""
+        """Makes one request for the missing bytes; it succeeds when it brings enough of them, however it ends."""
         have = target.have()
+        if have > state.size:
+            return self._restart(target, state, f"it has {have:,} bytes here, the server's has {state.size:,}")
         try:
             with self._ask(target, links, f"bytes={have}-") as reply:
                 if _is_other(reply, state):
                     return self._restart(target, None, "it changed")
                 if reply.status == 416:
-                    raise ReleaseError(f"{target.path}: the server has no byte {have} of {state.size}; fetch it later")
+                    raise ReleaseError(f"{target.shown}: the server has no byte {have} of {state.size}; fetch it later")
                 first = _first_byte(reply)
                 if first not in (0, have):
-                    raise TransientError(f"{target.path}: asked for bytes from {have}, the server sent from {first}")
+                    raise TransientError(f"{target.shown}: asked for bytes from {have}, the server sent from {first}")
                 if first < have:
                     self._restart(target, state, "the server cannot resume in the middle")
                     have = 0
                 self._append(reply, target, state.size)
-                if target.have() == have:
-                    raise TransientError(f"{target.path}: the server sent no bytes from byte {have}")
+                if target.have() < min(have + ENOUGH, state.size):
+                    raise TransientError(
+                        f"{target.shown}: the server sent {target.have() - have} bytes from byte {have} of {state.size}"
+                    )
+        except TooSlow:
+            raise
         except TransientError as error:
-            if target.have() <= have:
+            if target.have() < have + ENOUGH:
                 raise
-            log.info("%s: interrupted after %d bytes (%s)", target.path, target.have(), error)
-            self.stop.wait(self._retry.backoff_s)
+            log.info("%s: interrupted after %d bytes (%s)", target.shown, target.have(), error)
+            pause(self._retry.backoff_s)
 
     def _restart(self, target: Target, state: FileState | None, why: str) -> None:
         """Drops the received bytes; `state` is what stays known of the file."""
-        log.warning("%s: restarts after %d bytes: %s", target.path, target.have(), why)
+        log.warning("%s: restarts after %d bytes: %s", target.shown, target.have(), why)
         self.tally.add("restarts")
         self._restarts[target] += 1
         if self._restarts[target] > self._settings.restarts:
             raise ReleaseError(
-                f"{target.path}: restarted {self._settings.restarts} times ({why}); fetch it later, or allow more "
+                f"{target.shown}: restarted {self._settings.restarts} times ({why}); fetch it later, or allow more "
                 "with --restarts"
             )
         self._discard(target)
@@ -180,8 +190,9 @@ class Downloader:
 
     def _append(self, reply: Incoming, target: Target, size: int) -> None:
         room = size - target.have()
+        patience = _Patience(target, MAX_SILENCES * self._retry.timeout_s)
         with target.part.open("ab", buffering=0) as part:
-            for piece in reply.chunks:
+            for piece in patience.watch(reply.chunks):
                 wanted = min(len(piece), room)
                 written = part.write(piece[:wanted])
                 if written < wanted:
@@ -190,8 +201,7 @@ class Downloader:
                 self.tally.add("received", written)
                 self.tally.add("present", written)
                 self._progress(self.tally)
-                if self.stop.is_set():
-                    raise Stopped
+                check_stop()
                 self._throttle.take(written)
                 if room == 0:
                     break
@@ -199,17 +209,16 @@ class Downloader:
     @contextmanager
     def _ask(self, target: Target, links: Links, span: str) -> Generator[Incoming]:
         """Requests bytes of a file and gives the reply, which has status 200, 206 or 416."""
-        if self.stop.is_set():
-            raise Stopped
+        check_stop()
         link = links.link(target.path)
         try:
             with self._http.open(HttpRequest(link, headers={"range": span, "accept-encoding": "identity"})) as reply:
                 if reply.status in EXPIRED:
                     self.tally.add("renewed", links.renew(target.path, link))
                     told = f"the link was refused ({reply.status}); asked for a fresh one"
-                    raise Busy(f"{target.path}: {told}", 0)
+                    raise Busy(f"{target.shown}: {told}", 0)
                 if reply.status not in (200, 206, 416):
-                    raise ReleaseError(f"{target.path}: the server answered {reply.status}, expected 200 or 206")
+                    raise ReleaseError(f"{target.shown}: the server answered {reply.status}, expected 200 or 206")
                 yield reply
         except BadAddress as error:
             raise ReleaseError(f"the API gave an unusable link: {error}; fetch it later") from error
@@ -232,6 +241,36 @@ class Downloader:
         fsync_path(target.folder)
 
 
+class _Patience:
+    """Gives up on a server that sends fewer than ENOUGH bytes in a long time of waiting.
+
+    Args:
+        target: The file.
+        limit_s: The long time, in seconds; our own waits to keep a bandwidth do not count.
+    """
+
+    def __init__(self, target: Target, limit_s: float) -> None:
+        self._target, self._limit_s = target, limit_s
+
+    def watch(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        """Yields the pieces of a body.
+
+        Raises:
+            TooSlow: They come too slowly.
+        """
+        came, waited = 0, 0.0
+        while True:
+            began = time.monotonic()
+            if (piece := next(pieces, None)) is None:
+                return
+            came, waited = came + len(piece), waited + time.monotonic() - began
+            yield piece
+            if came >= ENOUGH:
+                came, waited = 0, 0.0
+            elif waited > self._limit_s:
+                raise TooSlow(f"{self._target.shown}: the server sent {came} bytes in {waited:,.0f} s")
+
+
 def _is_other(reply: Incoming, state: FileState) -> bool:
     """Returns whether the server now has another file than the one whose fetch began."""
     etag = reply.headers.get("etag")
@@ -246,12 +285,12 @@ def _whole_size(reply: Incoming) -> int | None:
         length = reply.headers.get("content-length", "")
     else:
         length = reply.headers.get("content-range", "").rpartition("/")[2]
-    return int(length) if length.isdecimal() else None
+    return int(length) if re.fullmatch(r"[0-9]{1,18}", length) else None
 
 
 def _first_byte(reply: Incoming) -> int:
     """Returns the position in the file where a reply's bytes begin; -1 when the reply does not say."""
     if reply.status == 200:
         return 0
-    found = re.match(r"bytes (\d+)-", reply.headers.get("content-range", ""))
+    found = re.match(r"bytes ([0-9]{1,18})-", reply.headers.get("content-range", ""))
     return int(found[1]) if found else -1

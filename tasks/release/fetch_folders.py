@@ -4,12 +4,13 @@ import fcntl
 import logging
 import shutil
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from schemas.errors import ReleaseError
 from schemas.fetching import FetchedDataset, FetchManifest, FetchReport, FetchSettings, RetrySettings
+from tasks.http.stop import stoppable_pool
 from tasks.release.download import Downloader
 from tasks.release.fetched import MANIFEST, read_manifest, write_record
 from tasks.release.filenames import name_files
@@ -119,18 +120,13 @@ class FolderFetch:
         )
 
     def _fetch_round(self, waiting: Mapping[Target, Links], down: Downloader) -> None:
-        with ThreadPoolExecutor(self._settings.parallel) as pool:
-            try:
-                sizes = pool.map(lambda item: _measure(down, *item), waiting.items())
-                self._check_space(dict(zip(waiting, sizes, strict=True)), down)
-                running = [pool.submit(down.fetch, target, links) for target, links in waiting.items()]
-                for future in as_completed(running):
-                    with suppress(Withdrawn):
-                        future.result()
-            except BaseException:
-                down.stop.set()
-                pool.shutdown(wait=True, cancel_futures=True)
-                raise
+        with stoppable_pool(self._settings.parallel) as pool:
+            sizes = pool.map(lambda item: _measure(down, *item), waiting.items())
+            self._check_space(dict(zip(waiting, sizes, strict=True)), down)
+            running = [pool.submit(down.fetch, target, links) for target, links in waiting.items()]
+            for future in as_completed(running):
+                with suppress(Withdrawn):
+                    future.result()
 
     def _check_space(self, sizes: Mapping[Target, int], down: Downloader) -> None:
         """Refuses a fetch that the disk cannot hold; a filtered dataset counts with the share expected to stay."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from schemas.errors import BadInput, UsageError
 from schemas.fetching import FetchSettings
+from tasks.http.stop import check_stop
 from tasks.release.decode import Record, read_integer
 from tasks.release.lines import parse_line, read_lines
 
@@ -90,6 +91,7 @@ class RecordFilter:
         with target.open("wb") as raw, IGzipFile(fileobj=raw, mode="wb", mtime=0) as out:
             for line in read_lines(source):
                 read += 1
+                check_stop()
                 try:
                     stays = self.keeps(dataset, parse_line(line))
                 except BadInput:

@@ -9,6 +9,7 @@ from typing import Any
 from isal import igzip, igzip_lib
 
 from schemas.errors import ReleaseError
+from tasks.http.stop import check_stop
 from tasks.release.lines import CHUNK
 
 
@@ -41,7 +42,7 @@ def check_gzip(path: Path) -> tuple[int, str]:
             with igzip.IGzipFile(fileobj=hashing, mode="rb") as content:
                 buffer = bytearray(CHUNK)
                 while content.readinto(buffer):
-                    pass
+                    check_stop()
         except (EOFError, BadGzipFile, igzip_lib.IsalError) as error:  # pyright: ignore[reportGeneralTypeIssues]
             raise ReleaseError(f"{path}: gzip data truncated or damaged ({error})") from error
         if not hashing.size:

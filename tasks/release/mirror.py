@@ -6,7 +6,7 @@ layout of the pdffigures2 extractor: `figures/data/<corpus_id>.json` beside `fig
 """
 
 import logging
-from concurrent.futures import ThreadPoolExecutor
+import os
 from pathlib import Path
 from typing import get_args
 
@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from schemas.errors import ReleaseError
 from schemas.identifiers import DatasetName, ReleaseId
 from schemas.release import ReleaseDataset, SourceFile
+from tasks.http.stop import stoppable_pool
 from tasks.store.dataset import sha256_file
 from tasks.store.shard import write_whole
 
@@ -134,7 +135,7 @@ def find_files(folder: Path, dataset: DatasetName) -> list[Path]:
 def hash_files(paths: list[Path], fingerprints: Path) -> dict[Path, Hashed]:
     """Returns the hashes of files and computes only those of changed files; `fingerprints` as for `open_release`."""
     cache = _load_cache(fingerprints)
-    with ThreadPoolExecutor() as pool:
+    with stoppable_pool(min(32, os.cpu_count() or 1)) as pool:
         hashed = dict(zip(paths, pool.map(lambda path: _hash_file(path, cache), paths), strict=True))
     updated = cache | {str(path.absolute()): entry for path, entry in hashed.items()}
     if updated != cache:

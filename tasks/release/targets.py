@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from schemas.errors import ReleaseError
 from schemas.fetching import FileState
+from tasks.http.client import excerpt
 from tasks.release.filenames import link_path
 from tasks.store.shard import write_whole
 
@@ -43,6 +44,11 @@ class Target(NamedTuple):
     def kept(self) -> Path:
         """Where its filtered records are until the file gets its final name."""
         return self.folder / f".{self.name}.kept"
+
+    @property
+    def shown(self) -> str:
+        """The path of the link for messages, shortened: a server chooses it."""
+        return excerpt(self.path)
 
     def forget(self) -> None:
         """Removes the file and everything known of it."""
@@ -92,7 +98,7 @@ class Links:
         try:
             return self._links[path]
         except KeyError:
-            raise Withdrawn(f"{path}: is no longer in the list of files") from None
+            raise Withdrawn(f"{excerpt(path)}: is no longer in the list of files") from None
 
     def renew(self, path: str, stale: str) -> bool:
         """Gets a fresh list unless the file's link is fresh already; returns whether it asked."""

@@ -54,7 +54,7 @@ def test_a_server_that_stays_busy_ends_the_tries_and_no_secret_is_told(server: S
     request = HttpRequest(f"{server.url}?sig=s3", headers={"x-key": "s1"}, hidden=(("key", "s2"),))
     with pytest.raises(TransientError) as raised:
         client.http.send(request, LIMIT)
-    assert str(raised.value) == f"{server.url}: HTTP 500: no *** /v1?key=*** (tries: 3); run it again later"
+    assert str(raised.value) == f"{server.url}: HTTP 500: no *** /v1?*** (tries: 3); run it again later"
     assert len(server.seen) == 3
 
 

@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -54,6 +55,12 @@ class S2Server:
         self.on_bytes: Callable[[int], None] = lambda total: None
         self.on_listed: Callable[[int], None] = lambda times: None
         self.piece_s = 0.0
+        self.most: int | None = None
+        """Bytes sent for each request, whatever the range that is announced; None: all."""
+        self.drip_s: float | None = None
+        """Every body comes a byte at a time, so many seconds apart."""
+        self.said: bytes | None = None
+        """What every API call answers."""
         self.served: Counter[str] = Counter()
         self.requests: Counter[str] = Counter()
         self.calls: list[tuple[float, str]] = []
@@ -155,6 +162,8 @@ class _Handler(BaseHTTPRequestHandler):
         fault = owner.api_faults.pop(0) if owner.api_faults else Fault()
         if fault.status:
             return self._say(fault.status, b"{}", fault.headers)
+        if owner.said is not None:
+            return self._say(200, owner.said)
         if ("/dataset/" in path or "/diffs/" in path) and self.headers.get("x-api-key") != KEY:
             return self._say(403, b'{"message":"Forbidden"}')
         answer = owner.answer(path)
@@ -189,9 +198,18 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         for key, value in headers.items():
             self.send_header(key, value)
-        self.send_header("Content-Length", str(last - first + fault.length_error))
+        body = memoryview(data)[first:last][: self.owner.most if last - first > 1 else None]
+        self.send_header("Content-Length", str(len(body) + fault.length_error))
         self.end_headers()
-        return self._body(name, memoryview(data)[first:last], fault)
+        return self._drip(name, body) if self.owner.drip_s else self._body(name, body, fault)
+
+    def _drip(self, name: str, body: memoryview) -> None:
+        with suppress(OSError):
+            for place in range(len(body)):
+                self.wfile.write(body[place : place + 1])
+                self.owner.count(name, 1)
+                time.sleep(self.owner.drip_s or 0)
+        self.close_connection = True
 
     def _body(self, name: str, body: memoryview, fault: Fault) -> None:
         end = len(body) if fault.reset_after is None else fault.reset_after

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from string import Formatter
 from typing import Self
 from urllib.parse import quote, urlsplit
 
@@ -23,6 +24,9 @@ log = logging.getLogger(__name__)
 USER_AGENT = "research-arena (figures of surveys, for a public benchmark)"
 
 
+BRACES = "a URL may hold {corpus_id} and {picture}, and no other braces"
+
+
 class HttpFigureSettings(Settings):
     """Where figures are, and how politely they are fetched."""
 
@@ -30,20 +34,42 @@ class HttpFigureSettings(Settings):
     picture_url: str = Field(description="URL of a picture; {corpus_id} and {picture} are filled in.")
     per_second: float = Field(default=1.0, gt=0, le=100, description="Requests a second, at most.")
     max_redirects: int = Field(default=3, ge=0, le=10, description="Redirects followed for one request.")
+    redirect_hosts: tuple[str, ...] = Field(
+        default=(), description="Hosts that a redirect may lead to, beside those of the two URLs."
+    )
     retry: RetrySettings = Field(default=RetrySettings(timeout_s=60.0), description="How patiently it is tried again.")
 
     @field_validator("list_url", "picture_url")
     @classmethod
     def _fits(cls, url: str) -> str:
         try:
-            filled = urlsplit(url.format(corpus_id=1, picture="a.png"))
-        except (KeyError, IndexError, ValueError, AttributeError) as error:
-            raise ValueError("a URL may hold {corpus_id} and {picture}, and no other braces") from error
+            plain = {name for _, *field in Formatter().parse(url) if (name := _plain_name(*field)) is not None}
+        except ValueError as error:
+            raise ValueError(BRACES) from error
+        if not plain <= {"corpus_id", "picture"}:
+            raise ValueError(BRACES)
+        filled = urlsplit(_fill(url, 1, "a.png"))
         if filled.scheme not in ("http", "https") or not filled.hostname or filled.username or filled.password:
             raise ValueError("a URL must be like https://host/{corpus_id}, without user and password")
-        if "{corpus_id" not in url:
+        if "corpus_id" not in plain:
             raise ValueError("a URL must hold {corpus_id}")
         return url
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """Hosts that a redirect may lead to."""
+        own = (urlsplit(_fill(url, 1, "a.png")).hostname for url in (self.list_url, self.picture_url))
+        return frozenset(host.lower() for host in (*own, *self.redirect_hosts) if host)
+
+
+def _plain_name(name: str | None, form: str | None, conversion: str | None) -> str | None:
+    """Returns a field of a template; one with a form or a conversion is named so that no plain field has the name."""
+    return f"{name}!{conversion}:{form}" if form or conversion else name
+
+
+def _fill(url: str, corpus_id: int, picture: str) -> str:
+    """Returns a template with its fields filled in."""
+    return url.format(corpus_id=corpus_id, picture=quote(picture, safe=""))
 
 
 class HttpFigures:
@@ -67,6 +93,7 @@ class HttpFigures:
         asking = replace(
             HttpSettings.of(settings.retry),
             max_redirects=settings.max_redirects,
+            redirect_hosts=settings.hosts,
             user_agent=USER_AGENT,
             remedy="run it again: what was fetched is kept",
         )
@@ -75,12 +102,12 @@ class HttpFigures:
 
     def figures(self, corpus_id: int) -> list[Listed | Unusable]:
         """Returns the figures of the paper's list; none when the server has no list."""
-        data = self._load(self._settings.list_url.format(corpus_id=corpus_id, picture=""), MAX_LIST, "list_too_large")
+        data = self._load(_fill(self._settings.list_url, corpus_id, ""), MAX_LIST, "list_too_large")
         return read_list(data) if data else []
 
     def picture(self, corpus_id: int, name: str) -> Picture:
         """Returns the picture at the URL for `name`."""
-        url = self._settings.picture_url.format(corpus_id=corpus_id, picture=quote(name, safe=""))
+        url = _fill(self._settings.picture_url, corpus_id, name)
         data = self._known(url) or self._load(url, self._max_bytes, "too_large")
         if not data:
             raise BadInput("no_picture")

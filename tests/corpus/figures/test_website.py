@@ -102,6 +102,35 @@ def test_names_are_quoted_and_templates_checked(server: ScriptedServer, tmp_path
     with source(server, tmp_path) as found:
         found.picture(1, "../x?y#z.png")
     assert server.seen[0].path == "/v1/1/..%2Fx%3Fy%23z.png"
-    for wrong in ("ftp://h/{corpus_id}", "http://h/", "http://u:p@h/{corpus_id}", "http://h/{corpus_id.real}{x}"):
+    for wrong in (
+        "ftp://h/{corpus_id}",
+        "http://h/",
+        "http://u:p@h/{corpus_id}",
+        "http://h/{corpus_id",
+        "http://h/{x}",
+    ):
         with pytest.raises(ValidationError):
             settings(server, list_url=wrong)
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        "corpus_id:09d", "corpus_id!r", "corpus_id.real", "corpus_id[0]", "corpus_id:{picture}", "picture.__class__",
+        "0", "", "corpus_id!r:>9999999999",
+    ],
+)  # fmt: skip
+def test_a_template_holds_plain_names_only(server: ScriptedServer, field: str) -> None:
+    with pytest.raises(ValidationError, match="no other braces"):
+        settings(server, list_url=f"http://h/{{corpus_id}}/{{{field}}}")
+
+
+def test_a_redirect_stays_at_the_hosts_of_the_urls(server: ScriptedServer, tmp_path: Path) -> None:
+    elsewhere = f"{server.url}/there.png".replace("127.0.0.1", "localhost")
+    server.play(lambda seen, _: Answer(png()) if "there" in seen.path else Answer(b"", 302, {"location": elsewhere}))
+    with source(server, tmp_path / "refused") as found, pytest.raises(BadInput, match=r"^no_picture$"):
+        found.picture(1, "a.png")
+    assert len(server.seen) == 1, "the other host was not asked"
+    allowed = settings(server, redirect_hosts=("localhost",))
+    with HttpFigures(allowed, tmp_path / "allowed", 1000) as found:
+        assert found.picture(1, "a.png").data == png()
