@@ -6,6 +6,8 @@ URL. Every `ArenaError` is cleaned here, whoever raises it.
 
 import re
 
+from schemas.secrets import redact
+
 LONGEST = 2_000
 """Most characters of a message. What is too long loses its middle, because the remedy stands at the end."""
 
@@ -23,7 +25,7 @@ surrogates, which no output can encode."""
 
 def one_line(text: str, longest: int = LONGEST) -> str:
     """Returns a text as one line of at most `longest` characters, without control characters and queries of URLs."""
-    lines = re.split(r"[\r\n]+", _shorten(hide_queries(text), 4 * longest))
+    lines = re.split(r"[\r\n]+", _shorten(hide_queries(redact(text)), 4 * longest))
     line = plain(" ".join(stripped for line in lines if (stripped := line.strip())))
     return _shorten(hide_queries(line), longest).strip()
 

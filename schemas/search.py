@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from schemas.identifiers import Field as DocumentField
 from schemas.llm import ModelName
@@ -127,6 +127,18 @@ class EngineSettings(Settings):
     limit_queries: int | None = Field(default=None, ge=1, description="Development only: the first of each test set.")
     snapshot: str = Field(default="", description="Any word; another one asks live services again.")
     tag: str = Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.@+-]*$", description="Name of the engine in results.")
+
+    @field_validator("source")
+    @classmethod
+    def _without_password(cls, source: str) -> str:
+        if has_password(source):
+            raise ValueError("an address must hold no user and password; set ARENA_URL_ENGINE_KEY")
+        return source
+
+
+def has_password(address: str) -> bool:
+    """Returns whether an address holds a user or a password, which would be written into recipes and results."""
+    return "@" in re.split(r"[/?#]", address.partition("//")[2], maxsplit=1)[0]
 
 
 class JudgeSettings(Settings):

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 from pydantic import SecretStr, ValidationError
 
+from flows.pipeline.secrets import learn_environment
 from schemas.errors import UsageError
 from schemas.llm import ModelName
 from schemas.llm_settings import BudgetSettings, LlmAccess, LlmSettings
@@ -31,6 +32,7 @@ def model_access(root: Path, budget: BudgetSettings | None = None) -> LlmAccess 
     Raises:
         UsageError: A variable or the settings file is invalid.
     """
+    learn_environment()
     key = os.environ.get("ARENA_LLM_API_KEY") or os.environ.get("OPENAI_API_KEY")
     names = ("base_url", "provider", "model", "replay", "cache")
     given: dict[str, Any] = {name: value for name in names if (value := os.environ.get(f"ARENA_LLM_{name.upper()}"))}

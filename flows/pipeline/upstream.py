@@ -5,6 +5,7 @@ from pathlib import Path
 
 from pydantic import Field, SecretStr
 
+from flows.pipeline.secrets import learn_environment
 from schemas.fetching import ApiSettings
 from tasks.release.client import DatasetsApi
 
@@ -25,6 +26,7 @@ class Upstream(ApiSettings):
 
 def open_api(upstream: Upstream | None = None) -> DatasetsApi:
     """Returns the datasets API as a context manager, with the key from the environment."""
+    learn_environment()
     upstream = upstream or Upstream()
     key = os.environ.get("S2_API_KEY", "").strip()
     return DatasetsApi(SecretStr(key) if key else None, upstream, upstream.state)

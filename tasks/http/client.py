@@ -14,6 +14,7 @@ import httpx
 
 from schemas.errors import BadInput, TransientError
 from schemas.llm_settings import RetrySettings
+from schemas.secrets import learn, redact_bytes
 from tasks.http.pace import Pace
 from tasks.http.retry import Busy, RetryRules, is_busy, persist, retry_after_s
 from tasks.http.stop import StoppableBackend, head_within, pause
@@ -22,6 +23,8 @@ logging.getLogger("httpx").setLevel(logging.WARNING)  # at INFO it logs whole UR
 
 CHUNK = 64 * 1024
 """Bytes that are unpacked at a time."""
+
+_KEY_HEADERS = ("authorization", "x-api-key")
 
 MAX_ERROR_BODY = 1000
 """Bytes of an error's body that are read."""
@@ -120,7 +123,7 @@ class HttpClient:
                 transport._pool._network_backend = StoppableBackend()  # pyright: ignore[reportPrivateUsage]
 
     def send(self, request: HttpRequest, limit: int) -> Reply:
-        """Sends a request, again while that may help, and reads the reply's body.
+        """Sends a request, again while that may help, and reads the reply's body; known secrets are cut out of it.
 
         Args:
             request: What to send.
@@ -131,6 +134,8 @@ class HttpClient:
             BadAddress: The URL cannot be asked.
             TooLong: The body is longer than `limit`.
         """
+        hidden = (value for name, value in request.hidden if "key" in name.lower())
+        learn(*hidden, *(word for name in _KEY_HEADERS for word in request.headers.get(name, "").split()))
         return self.retrying(self._send, request, limit)
 
     def _send(self, request: HttpRequest, limit: int) -> Reply:
@@ -140,7 +145,7 @@ class HttpClient:
             body = self._read(reply, limit)
             if len(body) > limit:
                 raise TooLong(f"{bare_url(request.url)}: the body is longer than {limit:,} bytes; check the address")
-            return Reply(reply.status, body)
+            return Reply(reply.status, redact_bytes(body))
 
     @contextmanager
     def open(self, request: HttpRequest) -> Generator[Incoming]:
@@ -202,7 +207,7 @@ class HttpClient:
             body = self._read(reply, MAX_ERROR_BODY)
         except httpx.DecodingError:
             body = b""
-        said = excerpt(_masked(body.decode("utf-8", "replace"), request))
+        said = excerpt(_masked(redact_bytes(body).decode("utf-8", "replace"), request))
         return f"HTTP {reply.status}: {said}" if said else f"HTTP {reply.status}"
 
     def _read(self, reply: Incoming, limit: int) -> bytes:

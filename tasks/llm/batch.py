@@ -16,6 +16,7 @@ from openai.types import Batch
 
 from schemas.errors import ArenaError, BadInput, TransientError
 from schemas.llm import NO_USAGE, Request, Tokens, Usage
+from schemas.secrets import redact, redact_bytes
 from tasks.http.retry import RetryRules, wait_s
 from tasks.llm.door import Door
 from tasks.llm.exchange import Call, Exchange, SendResult, to_exchange
@@ -146,7 +147,7 @@ class BatchClient:
                 await self._patiently(lambda file_id=file_id: self._read(file_id))
             errors = [error.message or "" for error in (batch.errors and batch.errors.data) or []]
             why = "; ".join([f"batch {batch.status}", *errors[:3]])
-        why = self._provider.without_key(why.encode()).decode()
+        why = redact(why)
         for (key,) in self._database.execute("SELECT key FROM batched WHERE batch = ?", (batch_id,)).fetchall():
             self._finish(key, SendResult(trouble=why))
 
@@ -169,7 +170,7 @@ class BatchClient:
                         logger.warning("result file %s: skipped a line without custom_id or result", file_id)
 
     def _sent(self, status: int, told: Any) -> SendResult:
-        body = self._provider.without_key(orjson.dumps(told))
+        body = redact_bytes(orjson.dumps(told))
         if status == 200:
             return SendResult(body)
         code, said = error_message(body)

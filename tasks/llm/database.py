@@ -5,9 +5,10 @@ killed process leaves an intact file. The file must be on a local disk: WAL need
 systems do not provide.
 """
 
+import os
 import sqlite3
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,7 @@ class Database:
         try:
             if path is not None:
                 path.parent.mkdir(parents=True, exist_ok=True)
+                _keep_private(path)
             self._connection = sqlite3.connect(
                 self._name, timeout=BUSY_S, isolation_level=None, check_same_thread=False
             )
@@ -99,3 +101,11 @@ class Database:
     def close(self) -> None:
         """Closes the file."""
         self._connection.close()
+
+
+def _keep_private(path: Path) -> None:
+    """Creates the file for its owner alone, or takes the others' rights off one of ours; SQLite's side files follow."""
+    with suppress(FileExistsError):  # one that exists is not opened: closing it would drop SQLite's locks on it
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    if path.stat().st_uid == os.geteuid():
+        path.chmod(0o600)

@@ -14,6 +14,7 @@ from pydantic import SecretStr
 from schemas.errors import ArenaError
 from schemas.llm import NO_USAGE, AnswerT, Estimate, Reply, Request, Tokens, Usage
 from schemas.llm_settings import LlmSettings
+from schemas.secrets import learn
 from tasks.http.retry import RetryRules, wait_s
 from tasks.llm.budget import Budget
 from tasks.llm.cache import Cache
@@ -60,6 +61,7 @@ class Door:
         self.cache = Cache(self.database)
         self.budget = Budget(self.database, settings.budget)
         self.outage = Outage(settings.outage, settings.base_url)
+        learn(api_key)
         self._api_key = api_key
         self._provider: OpenAiProvider | None = None
         self._limiter = Limiter(settings.rate)

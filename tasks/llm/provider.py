@@ -12,6 +12,7 @@ from pydantic import SecretStr
 
 from schemas.errors import BadInput, MissingDependency, TransientError
 from schemas.llm_settings import LlmSettings
+from schemas.secrets import learn, redact_bytes
 from tasks.http.retry import is_busy, retry_after_s
 from tasks.llm.exchange import SendResult
 
@@ -20,9 +21,6 @@ try:
     import openai
 except ImportError as error:  # pragma: no cover - the extra is installed where this is tested
     raise MissingDependency("language models need the openai package: pip install 'research-arena[llm]'") from error
-
-SECRET_LENGTH = 12
-"""A shorter key is not a secret (local servers accept any word) and is not redacted from replies."""
 
 _TOO_LONG = "arena_too_long"
 
@@ -79,6 +77,7 @@ class OpenAiProvider:
     """
 
     def __init__(self, settings: LlmSettings, api_key: SecretStr | None) -> None:
+        learn(api_key)
         self._key = api_key.get_secret_value().strip() if api_key else ""
         if not self._key:
             raise BadInput(
@@ -118,14 +117,14 @@ class OpenAiProvider:
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if not kind.endswith("json"):
             return SendResult(trouble=f"the reply is {kind or 'of no type'}, expected application/json", charged=True)
-        return SendResult(self.without_key(response.content))
+        return SendResult(redact_bytes(response.content))
 
     def trouble(self, error: openai.APIStatusError | openai.APIConnectionError | httpx2.RequestError) -> SendResult:
         """Classifies a failed HTTP call; the API key is redacted from the endpoint's message."""
         if isinstance(error, openai.APIStatusError):
             return self._status(error.response)
         cause = error if isinstance(error, httpx2.RequestError) else error.__cause__
-        told = self.without_key(f"{type(cause).__name__}: {cause}".encode()).decode()
+        told = redact_bytes(f"{type(cause).__name__}: {cause}".encode()).decode()
         if isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout):
             address = (
                 f"cannot reach {self._settings.base_url} ({told}); is it right, and is the server up? Set base_url"
@@ -139,7 +138,7 @@ class OpenAiProvider:
         return SendResult(trouble=f"no reply in {self._settings.retry.timeout_s:g} s", retry=True, charged=True)
 
     def _status(self, response: httpx2.Response) -> SendResult:
-        code, said = error_message(self.without_key(response.content))
+        code, said = error_message(redact_bytes(response.content))
         status, where = response.status_code, self._settings.base_url
         trouble = f"HTTP {status}: {said}" if said else f"HTTP {status}"
         if status in (401, 403):
@@ -164,10 +163,6 @@ class OpenAiProvider:
         return SendResult(
             trouble=trouble, retry=again, retry_after_s=retry_after_s(response.headers) if again else None
         )
-
-    def without_key(self, text: bytes) -> bytes:
-        """Redacts the API key from text that came from the endpoint."""
-        return text.replace(self._key.encode(), b"[API key]") if len(self._key) >= SECRET_LENGTH else text
 
     async def close(self) -> None:
         """Closes the connections."""

@@ -10,8 +10,9 @@ from urllib.parse import urlsplit
 from flows.pipeline.plans.steps import Step, encoder_mark, limit_mark
 from schemas.errors import UsageError
 from schemas.llm import ModelName
+from schemas.messages import hide_queries
 from schemas.release import ReleaseDataset
-from schemas.search import EngineSettings, JudgeSettings, SearchSettings
+from schemas.search import EngineSettings, JudgeSettings, SearchSettings, has_password
 from schemas.settings import EncoderSettings
 from tasks.reports.report import ReportSettings
 from tasks.reports.search_report import search_report
@@ -91,6 +92,11 @@ def read_choice(text: str) -> Choice:
     engine, source = find_engine(named["engine"]), named["source"] or ""
     if (engine.name in ("file", "url")) != bool(source):
         raise UsageError(f"engine {text!r}: write file:PATH or url:ADDRESS; other engines take nothing after the colon")
+    if engine.name == "url" and has_password(source):
+        raise UsageError(
+            f"engine {engine.name}:{hide_queries(source)}: an address must hold no user and password, which would be "
+            "stored; set ARENA_URL_ENGINE_KEY"
+        )
     return Choice(engine, source, named["label"])
 
 

@@ -4,17 +4,19 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import polars as pl
 import pytest
+from pydantic import ValidationError
 
 from flows import cli
 from flows.jobs.search import paper_search
 from flows.pipeline.machine import Machine
-from schemas.search import SearchSettings
+from schemas.search import EngineSettings, SearchSettings
 from tasks.store.editions import Editions
 from tasks.store.store import Store
-from tests.llm.scripted_server import Answer, ScriptedServer, Seen, completion
+from tests.llm.scripted_server import Answer, ScriptedServer, Seen, as_json, completion
 from tests.search.searching import shown, told
 
 SCRIPT = "<script>alert(1)</script>"
@@ -155,3 +157,54 @@ def test_marginals_are_listed(files: tuple[Path, Path], capsys: pytest.CaptureFi
     bad.write_text('{"q": {"settings": {}}}')
     assert arena("judge", bad, "--list") == 1
     assert "no text under 'search_query'" in capsys.readouterr().err
+
+
+ENGINE_KEY, MODEL_KEY = "engine-key/with+signs-0123", "sk-model-key-0123456789"
+
+
+def test_keys_that_services_repeat_are_kept_nowhere(
+    tmp_path: Path,
+    files: tuple[Path, Path],
+    server: ScriptedServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def repeats(seen: Seen, _: int) -> Answer:
+        said = f"{seen.headers['authorization']} {ENGINE_KEY} {MODEL_KEY} {quote(ENGINE_KEY, safe='')}"
+        if seen.path.endswith("/chat/completions"):
+            return completion(told(3, 8, said))
+        return as_json({"results": [{"title": f"On {said}", "abstract": said, "url": f"http://x/?key={said}"}]})
+
+    server.play(repeats)
+    monkeypatch.setenv("ARENA_URL_ENGINE_KEY", ENGINE_KEY)
+    monkeypatch.setenv("ARENA_LLM_API_KEY", MODEL_KEY)
+    store = ("--root", tmp_path / "store")
+    engine = f"url:{server.url}/search"
+    asked = ("judge", files[0], *store, *QUICK, "--edition", "e", "--engines", engine, "--to", tmp_path / "page")
+    assert arena(*asked) == 0, capsys.readouterr().err
+    assert arena("llm", "seal", *store, "--edition", "e", "--to", tmp_path / "sealed.jsonl") == 0
+    heard = repr(server.seen)
+    assert ENGINE_KEY in heard and MODEL_KEY in heard
+    printed = "".join(capsys.readouterr())
+    kept = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    tables = [pl.read_parquet(path).rows() for path in kept if path.suffix == ".parquet"]
+    assert "[API key]" in repr(tables)
+    for key in (ENGINE_KEY, MODEL_KEY, quote(ENGINE_KEY, safe="")):
+        assert key not in printed and key not in repr(tables)
+        assert [path for path, data in kept.items() if key.encode() in data] == []
+    (cache,) = (tmp_path / "store" / "llm").glob("calls.sqlite")
+    assert cache.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.usefixtures("server")
+def test_an_address_with_a_password_is_refused_before_anything_is_written(
+    tmp_path: Path, files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ("judge", files[0], "--root", tmp_path / "store", "--edition", "e")
+    command = (*command, "--engines", "url:https://me:pass-word@host/find")
+    assert arena(*command) == 2
+    told_user = capsys.readouterr().err
+    assert "user and password" in told_user and "pass-word" not in told_user
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and b"pass-word" in path.read_bytes()]
+    with pytest.raises(ValidationError):
+        EngineSettings(engine="url", engine_version=1, source="https://me:pass-word@host/", tag="x")
