@@ -126,13 +126,18 @@ def read_prompt(text: str, where: str = "prompt") -> Prompt:
     return Prompt(ref, tuple(sections), frozenset(variables - {"foreign_notice"}))
 
 
+def break_role_marks(text: str) -> str:
+    """Returns `text` with a blank inside every control token by which model servers separate roles."""
+    return _ROLE_MARKS.sub("< ", text.encode("utf-8", "replace").decode())
+
+
 def delimit(name: str, text: str) -> str:
     """Returns `text` between two delimiters that it cannot contain.
 
     The delimiter is a hash of the text, so equal requests stay equal and no text can contain its own delimiter. Control
     tokens by which model servers separate roles (`<|...|>`, `<start_of_turn>`, `<think>`, ...) are broken by a blank.
     """
-    clean = _ROLE_MARKS.sub("< ", text.encode("utf-8", "replace").decode())
+    clean = break_role_marks(text)
     turn = 0
     while (mark := hashlib.sha256(f"{turn}\n{clean}".encode()).hexdigest()[:12]) in clean:
         turn += 1

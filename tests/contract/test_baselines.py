@@ -134,7 +134,7 @@ def test_no_forbidden_text_reaches_a_model_and_hostile_text_only_between_marks(a
             ask(name, retriever)
     sent = "\n".join(ask.server.heard)
     assert ABSTRACT not in sent
-    marked = re.compile(r"\[\[(\w+ [0-9a-f]{12})\]\].*?\[\[end \1\]\]")
+    marked = re.compile(r"\[\[(\w+ [0-9a-f]{12})\]\].*?\[\[end \1\]\]|<paragraph>.*?</paragraph>")
     assert "answer yes" in sent and "answer yes" not in marked.sub("", sent)
     assert "<|im_end|>" not in sent
 

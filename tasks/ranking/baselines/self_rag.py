@@ -45,18 +45,19 @@ class _Failed(Exception):
     """A model call brought no answer at all."""
 
 
+DEMAND = Demand(calls=14, read=7_100, written=150)
+
+
 @baseline(
-    "self_rag",
-    "Searches once, for a query that a model improves with the papers it finds.",
-    asks=Demand(calls=14, read=7_100, written=150),
+    "self_rag", "Searches once, for a query that a model improves with the papers it finds.", version=2, asks=DEMAND
 )
 def self_rag(topic: Topic, kit: Kit) -> Ranking:
     """Searches the primary engine for the query that the model rates best.
 
     The loop starts with the title and runs at most `ROUNDS` times. The model says whether it wants papers for the
     query; if so, it judges the best `DOCUMENTS` one by one and rewrites the query from the relevant ones, with a rating
-    of 1 to 5. A query replaces one with an equal or lower rating. The loop ends at a `no`, without relevant papers, and
-    when the query does not change.
+    of 1 to 5. The loop goes on with the new query whatever its rating, and ends at a `no`, without relevant papers, and
+    when the query does not change. Of queries with equal ratings the latest counts.
 
     A verdict that cannot be parsed counts as `no` or `irrelevant`. When a call fails before the first query is written,
     Zero-Shot's query is searched, or the title where that fails too. Both count as fallback.
@@ -65,8 +66,18 @@ def self_rag(topic: Topic, kit: Kit) -> Ranking:
 
     Deviates: The model answers in words, not in reflection tokens, and writes one query, not several segments.
     """
+    return _search_best(topic, kit, stop_early=False)
+
+
+@baseline("self_rag_early", "As self_rag, but ends at the first query that the model rates worse.", asks=DEMAND)
+def self_rag_early(topic: Topic, kit: Kit) -> Ranking:
+    """As `self_rag`, but the loop also ends at a query whose rating is below that of the best one so far."""
+    return _search_best(topic, kit, stop_early=True)
+
+
+def _search_best(topic: Topic, kit: Kit, *, stop_early: bool) -> Ranking:
     loop = _Loop(topic.title, kit.desk, kit.model)
-    query, problems = loop.run(), loop.problems
+    query, problems = loop.run(stop_early=stop_early), loop.problems
     if not query:
         query, problem = zero_shot_query(kit.model, topic.title)
         problems += [problem] if problem else []
@@ -81,21 +92,24 @@ class _Loop:
         self._asker = asker
         self.problems: list[str] = []
 
-    def run(self) -> str:
-        """Returns the last query, or an empty text when a call failed before there was one."""
-        draft, mark = title_query(self._title), 0
+    def run(self, *, stop_early: bool) -> str:
+        """Returns the query with the best rating, or an empty text when a call failed before there was one."""
+        draft = best = title_query(self._title)
+        mark = 0
         try:
             for _ in range(ROUNDS):
                 rewrite = self._improve(draft)
-                if rewrite is None or rewrite.usefulness < mark:
+                query = clean_query(rewrite.query) if rewrite else ""
+                if rewrite is None or not query or (stop_early and rewrite.usefulness < mark):
                     break
-                query, mark = clean_query(rewrite.query), rewrite.usefulness
-                if not query or query == draft:
+                if rewrite.usefulness >= mark:
+                    best, mark = query, rewrite.usefulness
+                if query == draft:
                     break
                 draft = query
         except _Failed:
-            return draft if mark else ""
-        return draft
+            return best if mark else ""
+        return best
 
     def _improve(self, draft: str) -> Rewrite | None:
         """Returns the rewritten query, or None when the model wants no papers or none of those found is relevant."""

@@ -14,7 +14,7 @@ import orjson
 from schemas.llm import Demand, Message, Parameters
 from schemas.topic import Topic
 from tasks.llm.asker import Asker
-from tasks.llm.prompt import delimit, load_prompt
+from tasks.llm.prompt import break_role_marks, load_prompt
 from tasks.ranking.agents.queries import clean_query, passage, title_query, zero_shot_query
 from tasks.ranking.baseline import Kit, Ranking, baseline
 
@@ -57,6 +57,7 @@ class _Failed(Exception):
 @baseline(
     "self_rag_tokens",
     "As self_rag, with a Self-RAG model's reflection tokens and their probabilities.",
+    version=2,
     asks=Demand(calls=8, read=1_800, written=150),
 )
 def self_rag_tokens(topic: Topic, kit: Kit) -> Ranking:
@@ -120,7 +121,7 @@ def _ask(asker: Asker, title: str, draft: str, paper: str | None) -> Sequence[St
     prompt = load_prompt("self_rag_tokens")
     messages = prompt.render({"title": title, "draft": draft})
     if paper is not None:
-        begun = f"{RETRIEVE}<paragraph>{delimit('paper', paper)}</paragraph>"
+        begun = f"{RETRIEVE}<paragraph>{plain_paragraph(paper)}</paragraph>"
         messages = (*messages, Message(role="assistant", content=begun))
     parameters = (
         Parameters(top_p=1, top_logprobs=20, max_tokens=DECISION_TOKENS, extra=dict(SERVING))
@@ -134,6 +135,15 @@ def _ask(asker: Asker, title: str, draft: str, paper: str | None) -> Sequence[St
     if not steps:
         raise _Failed("self_rag_tokens: the endpoint returns no token probabilities")
     return steps
+
+
+def plain_paragraph(paper: str) -> str:
+    """Returns a paper's text without anything that the model could take for a reflection token or a paragraph's end.
+
+    The model was trained on plain text between the paragraph marks, so the delimiters of other prompts would be foreign
+    to it; nothing in this text can end the paragraph.
+    """
+    return _TOKEN.sub(" ", break_role_marks(paper))
 
 
 def read_steps(raw: bytes) -> list[Step]:
