@@ -126,8 +126,10 @@ def _one_line(error: Exception) -> str:
     """Returns what is wrong and what to do about it, on one line."""
     refused = error.__cause__ if isinstance(error, CycloptsError) else error
     if isinstance(refused, ValidationError):  # options; files of others are validated where they are read
-        wrong = [(".".join(map(str, e["loc"])).replace("_", "-"), e["input"], e["msg"]) for e in refused.errors()]
-        return "; ".join(f"--{option} {reprlib.repr(value)}: {msg}" for option, value, msg in wrong) + "; see --help"
+        named = getattr(getattr(error, "argument", None), "name", "the value")
+        wrong = [(f"--{e['loc'][0]}".replace("_", "-") if e["loc"] else named, e) for e in refused.errors()]
+        told = [f"{name} {reprlib.repr(e['input'])}: {e['msg'].removeprefix('Value error, ')}" for name, e in wrong]
+        return "; ".join(told) + "; see --help"
     if isinstance(error, (*_USAGE, ArenaError)):
         return str(error)
     return f"{type(error).__name__}: {error}; run it again with --debug to see where this comes from"

@@ -5,14 +5,13 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, FailFast, Field
 
-from schemas.identifiers import ReleaseId
+from schemas.identifiers import RELEASE_PATTERN, ReleaseId
 from schemas.release import SourceFile
 from schemas.settings import Settings
 
 UpstreamDataset = Literal["papers", "abstracts", "citations", "s2orc", "s2orc_v2"]
 """The datasets of Semantic Scholar that the pipeline reads."""
 
-RELEASE_PATTERN = r"^\d{4}-\d{2}-\d{2}$"
 """Pattern of a release's id; no other text becomes a folder's name."""
 
 

@@ -1,12 +1,61 @@
 """Names of things: the id types that keep a paper from being passed where a stage is meant."""
 
-from typing import Literal, NewType
+import re
+from typing import Annotated, Literal, NewType
+
+from pydantic import AfterValidator, WithJsonSchema
 
 CorpusId = NewType("CorpusId", int)
 """Semantic Scholar's integer id of a paper."""
 
 ReleaseId = NewType("ReleaseId", str)
 """A release's date stamp, for example `2024-02-06`."""
+
+RELEASE_PATTERN = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+"""What a release may be named: its name is a folder of the mirror. Digits of other scripts are no digits."""
+
+EDITION_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+"""What an edition may be named: its name is a file of the store."""
+
+RUN_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._+@-]{0,199}$"
+"""What a run may be named: its name is part of a slot and a file of an export."""
+
+
+def check_edition(name: str) -> str:
+    """Returns the name of an edition.
+
+    Raises:
+        ValueError: It is none.
+    """
+    return _check(name, EDITION_PATTERN, "1 to 64 of A-Z a-z 0-9 . _ -, and a letter or digit first")
+
+
+def _check_release(name: str) -> str:
+    return _check(name, RELEASE_PATTERN, "a date such as 2024-02-06")
+
+
+def _check_run(name: str) -> str:
+    return _check(name, RUN_PATTERN, "1 to 200 of A-Z a-z 0-9 . _ + @ -, and a letter or digit first")
+
+
+def _check(name: str, pattern: str, form: str) -> str:
+    if not re.fullmatch(pattern, name):
+        raise ValueError(f"expected {form}")
+    return name
+
+
+def _schema(pattern: str) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", "pattern": pattern})
+
+
+EditionName = Annotated[str, AfterValidator(check_edition), _schema(EDITION_PATTERN)]
+"""The name of an edition, checked where it enters: on the command line and in forms."""
+
+ReleaseName = Annotated[str, AfterValidator(_check_release), _schema(RELEASE_PATTERN)]
+"""The name of a release, checked where it enters."""
+
+RunName = Annotated[str, AfterValidator(_check_run), _schema(RUN_PATTERN)]
+"""The name of a run, checked where it enters."""
 
 Digest = NewType("Digest", str)
 """Hexadecimal hash of content (of a dataset's files, or of a release's files)."""

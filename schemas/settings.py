@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from schemas.identifiers import Field as DocumentField
+from schemas.identifiers import RunName
 
 CorpusRule = Literal["full_text", "abstract"]
 YearOnlySurvey = Literal["dec31", "jan1", "drop"]
@@ -135,7 +136,7 @@ class OrganizationSettings(Settings):
         default=("clustering", "clustering_collapse", "themes", "single"), description="Builders to run."
     )
     oracle: bool = Field(default=True, description="Build trees from the surveys' own references.")
-    runs: tuple[str, ...] = Field(
+    runs: tuple[RunName, ...] = Field(
         default=(), description="Tags of runs of the edition: also build trees from what these systems found."
     )
     field: DocumentField = Field(default="abstract", description="Field whose embeddings represent the references.")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import polars as pl
 
-from flows.commands.options import FLAT, Folder
+from flows.commands.options import FLAT, Folder, Whole
 from flows.commands.terminal import Display, show_json, show_rows, show_text
 from flows.pipeline import summaries as tables
 from flows.pipeline.machine import Machine, StoreFolder
@@ -17,6 +17,7 @@ from flows.pipeline.paperqa_walk import answer_questions
 from flows.pipeline.plans.paperqa import PaperQaFiles, PaperQaPlan
 from flows.pipeline.stages import StageControl
 from flows.pipeline.walk import Pipeline, Slots
+from schemas.identifiers import EditionName
 from tasks.demo.paperqa import write_synthetic
 from tasks.llm.asker import Asker, open_door
 from tasks.paperqa.answer_files import read_answers
@@ -55,7 +56,7 @@ def check(questions: Path, /, *, metadata: Path | None = None, json: bool = Fals
 def run(
     *,
     files: Annotated[PaperQaFiles, FLAT],
-    edition: str = "airqa",
+    edition: EditionName = "airqa",
     settings: Annotated[PaperQaPlan, FLAT] = PaperQaPlan(),
     to: Path | None = None,
     control: Annotated[StageControl, FLAT] = StageControl(),
@@ -143,7 +144,7 @@ def extract(pdfs: Path, to: Path, /) -> int:
     return int(bool(failed))
 
 
-def synthesize(metadata: Path, to: Path, /, *, seed: int = 42) -> None:
+def synthesize(metadata: Path, to: Path, /, *, seed: Whole = 42) -> None:
     """Generate processed data from papers' metadata, marked as synthetic, to try things out.
 
     Args:

@@ -1,15 +1,12 @@
 """Commands `arena audit`: draw samples for people to check, and score their answers."""
 
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
-from cyclopts.validators import Number
-
-from flows.commands.options import Folder, open_datasets, open_store
+from flows.commands.options import Count, Folder, Whole, open_datasets, open_store
 from flows.commands.terminal import show_json, show_rows, show_text
 from flows.pipeline.walk import remedy
 from schemas.errors import UsageError
+from schemas.identifiers import EditionName
 from tasks.audit.mindmaps import mindmap_sheet
 from tasks.audit.score import score_answers
 from tasks.audit.sheet import Sheet, read_answers, write_sheet
@@ -17,14 +14,12 @@ from tasks.audit.surveys import survey_sheet
 from tasks.search.judgment_sheets import write_judgment_sheet
 from tasks.store.dataset import Dataset
 
-Size = Annotated[int, Parameter(validator=Number(gte=1))]
-
 
 def surveys(
     *,
-    n: Size = 25,
-    seed: int = 42,
-    edition: str | None = None,
+    n: Count = 25,
+    seed: Whole = 42,
+    edition: EditionName | None = None,
     to: Path = Path(),
     folder: Folder = None,
     json: bool = False,
@@ -44,9 +39,9 @@ def surveys(
 
 def mindmaps(
     *,
-    n: Size = 25,
-    seed: int = 42,
-    edition: str | None = None,
+    n: Count = 25,
+    seed: Whole = 42,
+    edition: EditionName | None = None,
     to: Path = Path(),
     folder: Folder = None,
     json: bool = False,
@@ -66,10 +61,10 @@ def mindmaps(
 
 def judgments(
     *,
-    n: Size = 100,
-    seed: int = 42,
+    n: Count = 100,
+    seed: Whole = 42,
     judge: str | None = None,
-    edition: str | None = None,
+    edition: EditionName | None = None,
     to: Path = Path("judgments.csv"),
     folder: Folder = None,
     json: bool = False,

@@ -13,15 +13,15 @@ from flows.pipeline.machine import Machine
 from flows.pipeline.release_files import open_files, open_update
 from flows.pipeline.stages import StageControl
 from flows.pipeline.walk import Pipeline, Slots
-from schemas.identifiers import Field
+from schemas.identifiers import EditionName, Field, ReleaseName
 from schemas.settings import CorpusSettings, EncoderSettings, IndexSettings
 
 
 def build(
     *,
-    release: str | None = None,
-    edition: str | None = None,
-    from_edition: str | None = None,
+    release: ReleaseName | None = None,
+    edition: EditionName | None = None,
+    from_edition: EditionName | None = None,
     settings: Annotated[CorpusSettings, FLAT] = CorpusSettings(),
     control: Annotated[StageControl, FLAT] = StageControl(),
     machine: Annotated[Machine | None, FLAT] = None,
@@ -50,7 +50,7 @@ def build(
 
 def index(
     *,
-    edition: str | None = None,
+    edition: EditionName | None = None,
     field: tuple[Field, ...] = ("abstract",),
     engine: tuple[Literal["bm25", "dense"], ...] = ("bm25", "dense"),
     ann: Literal["flat", "ivf", "hnsw", "sq8"] = "flat",
@@ -81,7 +81,7 @@ def index(
 
 def report(
     *,
-    edition: str | None = None,
+    edition: EditionName | None = None,
     to: Path | None = None,
     force: bool = False,
     machine: Annotated[Machine | None, FLAT] = None,

@@ -7,6 +7,7 @@ from flows.commands.terminal import show_json, show_rows
 from flows.pipeline.models import choose_model, model_access
 from flows.pipeline.walk import choose_edition
 from schemas.errors import UsageError
+from schemas.identifiers import EditionName
 from tasks.corpus.selector_scoring import score_selector
 from tasks.corpus.survey_selector import connect_model, find_selector
 from tasks.store.editions import Editions
@@ -18,7 +19,7 @@ def selector(
     *,
     name: str = "rules",
     model: str | None = None,
-    edition: str | None = None,
+    edition: EditionName | None = None,
     folder: Folder = None,
     json: bool = False,
 ) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+from flows.commands.options import Whole
 from flows.commands.terminal import show_json, show_rows, show_scores, show_text
 from flows.pipeline import summaries as tables
 from flows.pipeline.machine import Machine
@@ -31,7 +32,7 @@ BUILDERS = OrganizationSettings(
 )
 
 
-def demo(*, folder: Path = Path("demo"), papers: int = 500, json: bool = False) -> None:
+def demo(*, folder: Path = Path("demo"), papers: Whole = 500, json: bool = False) -> None:
     """Build, index, run and report on a small synthetic release, with Prefect flows.
 
     Uses the Prefect server at PREFECT_API_URL, or starts one that stops with the demo. A stand-in on this machine

@@ -3,12 +3,13 @@
 from datetime import date
 from pathlib import Path
 
-from flows.commands.options import Folder, open_store
+from flows.commands.options import Folder, Whole, open_store
 from flows.commands.terminal import show_json, show_list, show_rows, show_text
 from flows.pipeline import summaries as tables
 from flows.pipeline.changes import change_rows, fresh_rows
 from flows.pipeline.walk import choose_edition
 from schemas.errors import StoreError, UsageError
+from schemas.identifiers import EditionName
 from tasks.store.collect import collect
 from tasks.store.editions import Editions
 
@@ -33,7 +34,7 @@ def list_editions(*, folder: Folder = None, json: bool = False) -> None:
     show_list(rows, json=json)
 
 
-def show(name: str, /, *, folder: Folder = None, json: bool = False) -> None:
+def show(name: EditionName, /, *, folder: Folder = None, json: bool = False) -> None:
     """Show an edition's datasets, and from what each was made, down to the release files.
 
     Args:
@@ -50,7 +51,7 @@ def show(name: str, /, *, folder: Folder = None, json: bool = False) -> None:
         show_rows(lineage, f"edition {name} of release {edition.release} ({state})")
 
 
-def diff(old: str, new: str, /, *, folder: Folder = None, json: bool = False) -> None:
+def diff(old: EditionName, new: EditionName, /, *, folder: Folder = None, json: bool = False) -> None:
     """Show what changed from one edition to another: datasets, topics, and scores on the topics that did not change.
 
     Args:
@@ -69,7 +70,7 @@ def diff(old: str, new: str, /, *, folder: Folder = None, json: bool = False) ->
     )
 
 
-def fresh(name: str, /, *, after: date, folder: Folder = None, json: bool = False) -> None:
+def fresh(name: EditionName, /, *, after: date, folder: Folder = None, json: bool = False) -> None:
     """Show scores on topics with surveys published after a day, next to the others, to spot contamination by training.
 
     Args:
@@ -84,7 +85,7 @@ def fresh(name: str, /, *, after: date, folder: Folder = None, json: bool = Fals
         show_rows(rows, f"edition {name}: surveys published after {after:%Y-%m-%d} and the others")
 
 
-def verify(name: str, /, *, hashes: bool = False, folder: Folder = None, json: bool = False) -> None:
+def verify(name: EditionName, /, *, hashes: bool = False, folder: Folder = None, json: bool = False) -> None:
     """Check that every file of an edition is there and of the right size.
 
     Args:
@@ -108,10 +109,10 @@ def verify(name: str, /, *, hashes: bool = False, folder: Folder = None, json: b
 
 
 def mindmap(
-    topic: int,
+    topic: Whole,
     /,
     *,
-    edition: str | None = None,
+    edition: EditionName | None = None,
     to: Path = Path("mindmaps"),
     folder: Folder = None,
 ) -> None:
@@ -141,7 +142,7 @@ def mindmap(
     show_text(f"{to}: {drawn} drawings of topic {topic}")
 
 
-def publish(name: str, /, *, folder: Folder = None, json: bool = False) -> None:
+def publish(name: EditionName, /, *, folder: Folder = None, json: bool = False) -> None:
     """Freeze an edition after checking the content of every file; runs can still be added.
 
     Args:

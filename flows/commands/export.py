@@ -8,6 +8,7 @@ from cyclopts import Parameter
 from flows.commands.options import Folder, open_store
 from flows.commands.terminal import show_json, show_text
 from flows.pipeline.walk import choose_edition
+from schemas.identifiers import EditionName
 from tasks.exports.edition import open_edition
 from tasks.exports.exporter import all_exporters, find_exporter
 
@@ -15,7 +16,7 @@ FORMATS = "; ".join(f"{name}: {found.description.rstrip('.')}" for name, found i
 
 
 def export(
-    edition: str | None = None,
+    edition: EditionName | None = None,
     *,
     to: Path,
     format: Annotated[str, Parameter(help=f"Which format. {FORMATS}.")] = "trec",

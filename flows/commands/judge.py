@@ -14,6 +14,7 @@ from flows.pipeline.machine import Machine
 from flows.pipeline.search_walk import Searched, ask_engines, estimate, judge_results, search_edition
 from flows.pipeline.stages import StageControl
 from flows.pipeline.walk import Pipeline, Slots
+from schemas.identifiers import EditionName
 from schemas.llm import Estimate
 from schemas.search import SearchQuery, SearchSettings
 from tasks.search.queries import marginals, read_test_set, unknown_values
@@ -27,7 +28,7 @@ def judge(
     queries: Annotated[list[Path], Parameter(help="JSON files with queries, one test set per file.")],
     /,
     *,
-    edition: str | None = None,
+    edition: EditionName | None = None,
     settings: Annotated[SearchSettings, FLAT] = SearchSettings(),
     labels: Path | None = None,
     list_marginals: Annotated[bool, Parameter(name="--list")] = False,

@@ -10,6 +10,7 @@ from flows.commands.options import FLAT, Folder, open_datasets, open_store
 from flows.commands.terminal import show_json, show_rows, show_text
 from flows.pipeline.models import default_cache, model_access
 from schemas.errors import StoreError, UsageError
+from schemas.identifiers import EditionName
 from tasks.demo.standin.server import NAME, StandIn, StandInSettings
 from tasks.llm.cache import Cache
 from tasks.llm.database import Database
@@ -40,7 +41,7 @@ def stand_in(*, settings: Annotated[StandInSettings | None, FLAT] = None) -> Non
             return
 
 
-def cost(*, edition: str | None = None, folder: Folder = None, json: bool = False) -> None:
+def cost(*, edition: EditionName | None = None, folder: Folder = None, json: bool = False) -> None:
     """Show the language model calls behind an edition's datasets, and what they cost when they were first made.
 
     Args:
@@ -56,7 +57,7 @@ def cost(*, edition: str | None = None, folder: Folder = None, json: bool = Fals
     show_rows(rows, f"edition {name}: {sum(row['calls'] for row in rows):,} calls, {total:,.4f} USD")
 
 
-def seal(*, to: Path | None = None, edition: str | None = None, folder: Folder = None) -> None:
+def seal(*, to: Path | None = None, edition: EditionName | None = None, folder: Folder = None) -> None:
     """Write all model calls of an edition to a sealed file, from which the edition can be rebuilt without a model.
 
     To rebuild it, set ARENA_LLM_REPLAY to the file, and ARENA_LLM_PROVIDER and ARENA_LLM_MODEL to those of the calls.
@@ -73,7 +74,7 @@ def seal(*, to: Path | None = None, edition: str | None = None, folder: Folder =
     show_text(f"{path}: {sealed:,} calls")
 
 
-def export(*, to: Path = Path("llm_calls.parquet"), edition: str | None = None, folder: Folder = None) -> None:
+def export(*, to: Path = Path("llm_calls.parquet"), edition: EditionName | None = None, folder: Folder = None) -> None:
     """Write all model calls of an edition, with complete requests and replies, to a Parquet file (table `llm_calls`).
 
     Args:
@@ -89,7 +90,7 @@ def export(*, to: Path = Path("llm_calls.parquet"), edition: str | None = None, 
 
 def why_miss(
     *keys: str,
-    edition: str | None = None,
+    edition: EditionName | None = None,
     replay: Path | None = None,
     folder: Folder = None,
     json: bool = False,

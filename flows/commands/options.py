@@ -1,10 +1,11 @@
 """Options that several commands share, and the stores and pipelines that they open."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import Annotated
+from typing import Annotated, Any
 
-from cyclopts import Parameter
+from cyclopts import Parameter, Token, convert
+from cyclopts.validators import Number
 
 from flows.commands.terminal import Display
 from flows.pipeline.machine import Machine, StoreFolder
@@ -16,6 +17,24 @@ from tasks.store.store import Store
 
 FLAT = Parameter(name="*")
 """Shows the fields of a settings object as options of the command."""
+
+
+def _read_number(type_: type[Any], tokens: Sequence[Token]) -> Any:
+    text = tokens[0].value
+    if not text.isascii() or "_" in text:
+        raise ValueError(f"{text!r}: write the number with the digits 0 to 9")
+    return convert(type_, tokens)
+
+
+NUMBER = Parameter(converter=_read_number)
+"""Reads a number written with the digits 0 to 9: Python itself takes digits of other scripts, and `1_000`."""
+
+Whole = Annotated[int, NUMBER]
+
+Count = Annotated[int, Parameter(converter=_read_number, validator=Number(gte=1))]
+"""A whole number from 1 upwards."""
+
+Decimal = Annotated[float, NUMBER]
 
 Folder = Annotated[StoreFolder | None, FLAT]
 

@@ -13,6 +13,7 @@ from flows.pipeline.upstream import Upstream, open_api
 from schemas.errors import ReleaseError
 from schemas.fetching import FetchReport, FetchSettings
 from schemas.gate import GateSettings, Verdict
+from schemas.identifiers import ReleaseName
 from tasks.release.client import DatasetsApi, newest_release
 from tasks.release.diffs import list_ends
 from tasks.release.fetch import fetch_diffs, fetch_release
@@ -98,7 +99,7 @@ def diff(
 
 
 def check(
-    release: str | None = None,
+    release: ReleaseName | None = None,
     /,
     *,
     accept: str | None = None,

@@ -12,6 +12,7 @@ from flows.pipeline.machine import Machine
 from flows.pipeline.plans.steps import Step
 from flows.pipeline.stages import StageControl
 from flows.pipeline.walk import Pipeline
+from schemas.identifiers import EditionName
 from schemas.settings import OrganizationSettings, RunSettings
 from tasks.metrics.ranking import RankingTask
 from tasks.ranking.views import VIEWS
@@ -19,7 +20,7 @@ from tasks.ranking.views import VIEWS
 
 def discovery(
     *,
-    edition: str | None = None,
+    edition: EditionName | None = None,
     settings: Annotated[RunSettings, FLAT] = RunSettings(),
     control: Annotated[StageControl, FLAT] = StageControl(),
     machine: Annotated[Machine | None, FLAT] = None,
@@ -39,7 +40,7 @@ def discovery(
 
 def selection(
     *,
-    edition: str | None = None,
+    edition: EditionName | None = None,
     settings: Annotated[RunSettings, FLAT] = RunSettings(),
     control: Annotated[StageControl, FLAT] = StageControl(),
     machine: Annotated[Machine | None, FLAT] = None,
@@ -59,7 +60,7 @@ def selection(
 
 def organization(
     *,
-    edition: str | None = None,
+    edition: EditionName | None = None,
     maps: Path | None = None,
     settings: Annotated[OrganizationSettings, FLAT] = OrganizationSettings(),
     control: Annotated[StageControl, FLAT] = StageControl(),

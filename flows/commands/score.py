@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from flows.commands.options import Decimal
 from flows.commands.terminal import show_json, show_rows
 from flows.pipeline import summaries as tables
 from schemas.errors import UsageError
@@ -45,7 +46,7 @@ def tree(
     gold: Path,
     pred: Path,
     encoder: str = "paraphrase-MiniLM-L6-v2",
-    threshold: float = 0.8,
+    threshold: Decimal = 0.8,
     distance: tuple[DistanceReading, ...] = (),
     entities: Literal["auto", "flair", "rules"] = "auto",
     svg: Path | None = None,
@@ -109,7 +110,7 @@ def headings(
 def _rule(
     encoder: str,
     entities: Literal["auto", "flair", "rules"],
-    threshold: float = 0.8,
+    threshold: Decimal = 0.8,
     distance: tuple[DistanceReading, ...] = (),
 ) -> "TreeScoreSettings":
     from tasks.organization.heading_vectors import label_encoder

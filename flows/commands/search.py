@@ -6,12 +6,12 @@ from typing import Annotated
 
 import numpy as np
 
-from flows.commands.options import FLAT
+from flows.commands.options import FLAT, Count
 from flows.commands.terminal import show_list
 from flows.pipeline.machine import Machine
 from flows.pipeline.walk import choose_edition, remedy
 from schemas.errors import UsageError
-from schemas.identifiers import Field
+from schemas.identifiers import EditionName, Field
 from schemas.settings import RetrieverName
 from tasks.retrieval.backend import REQUIRED_DATASETS, open_backend
 from tasks.retrieval.retriever import NEVER, Allowed
@@ -27,11 +27,11 @@ def search(
     query: str,
     /,
     *,
-    edition: str | None = None,
+    edition: EditionName | None = None,
     retriever: RetrieverName = "hybrid",
     field: Field = "abstract",
     before: date | None = None,
-    k: int = 10,
+    k: Count = 10,
     machine: Annotated[Machine | None, FLAT] = None,
     json: bool = False,
 ) -> None:
@@ -67,7 +67,7 @@ def search(
     show_list(rows, json=json)
 
 
-def _open_datasets(store: Store, edition: str | None, parts: list[str], field: Field) -> dict[str, Dataset]:
+def _open_datasets(store: Store, edition: EditionName | None, parts: list[str], field: Field) -> dict[str, Dataset]:
     """Opens the documents, the surveys and the indexes of one field, keyed by the names that a backend expects."""
     name = choose_edition(store, edition)
     slots = Editions(store).load(name).slots

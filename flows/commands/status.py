@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from flows.commands.options import FLAT, Folder, open_pipeline, open_store
+from flows.commands.options import FLAT, Decimal, Folder, open_pipeline, open_store
 from flows.commands.terminal import show_json, show_rows, show_text
 from flows.pipeline import summaries as tables
 from flows.pipeline.machine import Machine
@@ -10,10 +10,11 @@ from flows.pipeline.rerun import AskedAgain
 from flows.pipeline.rerun import rerun as run_again
 from flows.pipeline.stages import StageControl
 from flows.pipeline.status import SlotStatus, edition_status
+from schemas.identifiers import EditionName
 from tasks.store.editions import Editions
 
 
-def status(*, edition: str | None = None, folder: Folder = None, json: bool = False) -> None:
+def status(*, edition: EditionName | None = None, folder: Folder = None, json: bool = False) -> None:
     """Show the stages of editions: state, age, size, and whether the next run would execute them.
 
     Args:
@@ -41,10 +42,10 @@ def rerun(
     stage: str | None = None,
     /,
     *,
-    edition: str | None = None,
+    edition: EditionName | None = None,
     force: bool = False,
     outcome: tuple[AskedAgain, ...] = (),
-    max_usd: float | None = None,
+    max_usd: Decimal | None = None,
     machine: Annotated[Machine | None, FLAT] = None,
     json: bool = False,
 ) -> None:

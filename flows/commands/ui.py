@@ -12,6 +12,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from flows.commands.demo import ENCODER
+from flows.commands.options import Whole
 from flows.commands.terminal import show_text
 from flows.server.local_server import end_with_parent, prefect_api, stop
 from tasks.demo.release import SyntheticSettings, write_release
@@ -20,8 +21,8 @@ from tasks.demo.release import SyntheticSettings, write_release
 def ui(
     *,
     folder: Path = Path("demo"),
-    port: Annotated[int, Parameter(help="Port of the server on 127.0.0.1; 0: any free port.")] = 4200,
-    papers: int = 1_000,
+    port: Annotated[Whole, Parameter(help="Port of the server on 127.0.0.1; 0: any free port.")] = 4200,
+    papers: Whole = 1_000,
 ) -> None:
     """Start the server, workers and deployments on this machine with the demo's release, until Ctrl-C.
 

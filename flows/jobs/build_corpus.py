@@ -8,14 +8,15 @@ from flows.pipeline.machine import Machine
 from flows.pipeline.release_files import open_files
 from flows.pipeline.stages import StageControl
 from flows.pipeline.walk import Pipeline, Slots
+from schemas.identifiers import EditionName, ReleaseName
 from schemas.settings import CorpusSettings
 from tasks.store.store import Store
 
 
 @flow(name="build-corpus")
 def build_corpus(
-    release: str | None = None,
-    edition: str | None = None,
+    release: ReleaseName | None = None,
+    edition: EditionName | None = None,
     settings: CorpusSettings = CorpusSettings(),
     control: StageControl = StageControl(),
     machine: Machine | None = None,

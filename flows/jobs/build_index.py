@@ -7,12 +7,13 @@ from flows.jobs.as_task import task_pipeline
 from flows.pipeline.machine import Machine
 from flows.pipeline.stages import StageControl
 from flows.pipeline.walk import Slots
+from schemas.identifiers import EditionName
 from schemas.settings import IndexSettings
 
 
 @flow(name="build-index")
 def build_index(
-    edition: str | None = None,
+    edition: EditionName | None = None,
     settings: IndexSettings = IndexSettings(),
     control: StageControl = StageControl(),
     machine: Machine | None = None,

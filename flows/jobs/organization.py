@@ -9,12 +9,13 @@ from flows.jobs.as_task import task_pipeline
 from flows.pipeline.machine import Machine
 from flows.pipeline.stages import StageControl
 from flows.pipeline.walk import Slots
+from schemas.identifiers import EditionName
 from schemas.settings import OrganizationSettings
 
 
 @flow(name="organization")
 def organization(
-    edition: str | None = None,
+    edition: EditionName | None = None,
     settings: OrganizationSettings = OrganizationSettings(),
     maps: Path | None = None,
     control: StageControl = StageControl(),

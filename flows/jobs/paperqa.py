@@ -9,13 +9,14 @@ from flows.pipeline.paperqa_walk import answer_questions
 from flows.pipeline.plans.paperqa import PaperQaFiles, PaperQaPlan
 from flows.pipeline.stages import StageControl
 from flows.pipeline.walk import Pipeline, Slots
+from schemas.identifiers import EditionName
 from tasks.store.store import Store
 
 
 @flow(name="paperqa")
 def paperqa(
     files: PaperQaFiles,
-    edition: str = "airqa",
+    edition: EditionName = "airqa",
     settings: PaperQaPlan = PaperQaPlan(),
     control: StageControl = StageControl(),
     machine: Machine | None = None,

@@ -7,13 +7,14 @@ from flows.jobs.as_task import task_pipeline
 from flows.pipeline.machine import Machine
 from flows.pipeline.stages import StageControl
 from flows.pipeline.walk import Pipeline, Slots
+from schemas.identifiers import EditionName
 from schemas.settings import RunSettings
 from tasks.metrics.ranking import RankingTask
 
 
 @flow(name="discovery")
 def discovery(
-    edition: str | None = None,
+    edition: EditionName | None = None,
     settings: RunSettings = RunSettings(),
     control: StageControl = StageControl(),
     machine: Machine | None = None,
@@ -31,7 +32,7 @@ def discovery(
 
 @flow(name="selection")
 def selection(
-    edition: str | None = None,
+    edition: EditionName | None = None,
     settings: RunSettings = RunSettings(),
     control: StageControl = StageControl(),
     machine: Machine | None = None,

@@ -11,8 +11,7 @@ from flows.pipeline.machine import Machine
 from flows.pipeline.rerun import AskedAgain, Mode, rerun
 from flows.pipeline.stages import StageChoice, StageControl
 from flows.pipeline.walk import Slots
-
-EditionName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+from schemas.identifiers import EditionName
 
 
 @flow(name="rerun-stage")

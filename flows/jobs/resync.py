@@ -15,6 +15,7 @@ from flows.pipeline.stages import StageControl
 from flows.pipeline.upstream import Upstream, open_api
 from flows.pipeline.walk import Pipeline, choose_edition
 from schemas.fetching import FetchSettings
+from schemas.identifiers import EditionName
 from schemas.settings import CorpusSettings
 from tasks.release.fetch import fetch_release
 from tasks.release.mirror import list_releases
@@ -24,7 +25,7 @@ from tasks.store.store import Store
 
 @flow(name="resync")
 def resync(
-    edition: str | None = None,
+    edition: EditionName | None = None,
     settings: CorpusSettings = CorpusSettings(),
     fetch: FetchSettings | None = None,
     upstream: Upstream | None = None,

@@ -10,6 +10,7 @@ from flows.pipeline.machine import Machine
 from flows.pipeline.search_walk import ask_engines, judge_results, search_edition
 from flows.pipeline.stages import StageControl
 from flows.pipeline.walk import Pipeline, Slots
+from schemas.identifiers import EditionName
 from schemas.search import SearchSettings
 from tasks.store.store import Store
 
@@ -17,7 +18,7 @@ from tasks.store.store import Store
 @flow(name="paper_search")
 def paper_search(
     queries: list[Path],
-    edition: str | None = None,
+    edition: EditionName | None = None,
     settings: SearchSettings = SearchSettings(),
     labels: Path | None = None,
     control: StageControl = StageControl(),

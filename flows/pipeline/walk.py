@@ -10,7 +10,7 @@ from flows.pipeline.plans.steps import Engine, Step
 from flows.pipeline.runner import choose_runner
 from flows.pipeline.stages import StageControl
 from schemas.errors import ArenaError, UsageError
-from schemas.identifiers import DatasetName
+from schemas.identifiers import DatasetName, check_edition
 from schemas.llm_settings import BudgetSettings, Cap
 from schemas.manifest import Ref
 from schemas.release import ReleaseDataset
@@ -80,12 +80,21 @@ class Pipeline:
         edition: The edition that records each finished slot.
         execute: Turns a request into a dataset.
         control: Which stages are forced, and which is the last.
+
+    Raises:
+        UsageError: No edition can have that name; nothing is written.
     """
 
     store: Store
     edition: str
     execute: Executor
     control: StageControl = field(default_factory=StageControl)
+
+    def __post_init__(self) -> None:
+        try:
+            check_edition(self.edition)
+        except ValueError as error:
+            raise UsageError(f"edition name {self.edition!r}: {error}") from error
 
     def build_corpus(self, settings: CorpusSettings, release: Mapping[DatasetName, ReleaseDataset]) -> Slots:
         """Builds documents, topics and qrels of a release; starts the edition when none has its name."""

@@ -9,7 +9,7 @@ import orjson
 from isal.igzip import IGzipFile
 from pydantic import Field
 
-from schemas.identifiers import DatasetName
+from schemas.identifiers import RELEASE_PATTERN, DatasetName
 from schemas.settings import Settings
 from tasks.demo.figures import write_figures
 from tasks.demo.papers import Paper, PaperGenerator
@@ -27,7 +27,7 @@ from tasks.demo.release_records import (
 class SyntheticSettings(Settings):
     """Settings of a synthetic release; equal settings give equal bytes."""
 
-    release: str = Field(default="2026-01-06", pattern=r"^\d{4}-\d{2}-\d{2}$", description="Name of the release.")
+    release: str = Field(default="2026-01-06", pattern=RELEASE_PATTERN, description="Name of the release.")
     papers: int = Field(default=2_000, ge=30, description="Number of papers; a larger release begins with these.")
     seed: int = Field(default=42, description="Another seed gives other papers.")
     files: int = Field(default=4, ge=1, le=250, description="Files of each dataset.")

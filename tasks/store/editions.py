@@ -9,13 +9,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from schemas.errors import StoreError, UsageError
+from schemas.identifiers import EDITION_PATTERN
 from schemas.manifest import STORE_FORMAT, EditionManifest, Ref
 from tasks.store.dataset import Problem
 from tasks.store.store import Store
 
 _OPEN_AFTER_PUBLISHING = ("run/", "scores/")
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_NAME = re.compile(EDITION_PATTERN)
 
 
 class Editions:

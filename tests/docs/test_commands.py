@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 RUNBOOKS = ROOT / "docs" / "runbooks"
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 EVERYWHERE = ("--debug", "--verbose", "--version")
+PLACEHOLDERS = {"RELEASE": "2026-01-06"}
 PARTS = ("**You see.**", "**What happened.**", "**Do.**", "**All is well when**")
 
 
@@ -30,7 +31,7 @@ def mentions(page: Path) -> list[str]:
 
 
 def parse(line: str) -> None:
-    words = [word for word in shlex.split(line)[1:] if word not in EVERYWHERE]
+    words = [PLACEHOLDERS.get(word, word) for word in shlex.split(line)[1:] if word not in EVERYWHERE]
     app.parse_args(words, exit_on_error=False, print_error=False)
 
 

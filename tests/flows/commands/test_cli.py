@@ -130,7 +130,7 @@ def test_the_selector_is_scored(arena):
         (("run", "discovery", "--field", "title"), 2, "run: arena index --field title"),
         (("index", "--edition", "nope"), 2, "no edition 'nope'"),
         (("search", "x", "--retriever", "dense"), 2, "run: arena index"),
-        (("edition", "show", "../x"), 2, "edition name"),
+        (("edition", "show", "../x"), 2, "NAME '../x': expected 1 to 64 of"),
         (("score", "ranking", "absent.txt", "absent.txt"), 1, "absent.txt: cannot be read"),
     ],
 )
