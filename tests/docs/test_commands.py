@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 RUNBOOKS = ROOT / "docs" / "runbooks"
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 EVERYWHERE = ("--debug", "--verbose", "--version")
-PLACEHOLDERS = {"RELEASE": "2026-01-06"}
+PLACEHOLDERS = {"RELEASE": "2026-01-06", "NEW": "2026-01-13"}
 PARTS = ("**You see.**", "**What happened.**", "**Do.**", "**All is well when**")
 
 
