@@ -10,38 +10,50 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from flows.commands.demo import ENCODER
 from flows.commands.options import Whole
 from flows.commands.terminal import show_text
-from flows.server.local_server import end_with_parent, prefect_api, stop
+from flows.server.environment import worker_environment
+from flows.server.local_server import AUTH_FILE, end_with_parent, prefect_api, stop
 from tasks.demo.release import SyntheticSettings, write_release
 
 
 def ui(
     *,
-    folder: Path = Path("demo"),
-    port: Annotated[Whole, Parameter(help="Port of the server on 127.0.0.1; 0: any free port.")] = 4200,
+    folder: Path = Path("ui-demo"),
+    port: Annotated[
+        Whole,
+        Parameter(help="Port of the server on 127.0.0.1; 0: any free port.", validator=Number(gte=0, lte=65_535)),
+    ] = 4200,
     papers: Whole = 1_000,
 ) -> None:
-    """Start the server, workers and deployments on this machine with the demo's release, until Ctrl-C.
+    """Start the server, workers and deployments on this machine with a synthetic release, until Ctrl-C.
+
+    The server accepts only requests that carry a random string, new at each start; the page asks for it. Workers get
+    only the environment variables that flows need.
 
     Args:
         folder: Folder for the release, the store and the server's files.
         papers: Number of papers in the release.
     """
     folder = folder.absolute()
-    write_release(folder / "releases", SyntheticSettings(papers=papers))
-    os.environ |= {"ARENA_ROOT": str(folder / "store"), "ARENA_RELEASES": str(folder / "releases")}
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.pop("PREFECT_API_URL", None)  # this set-up is for trying out: never change another server
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with ExitStack() as running:
+        show_text("starting the Prefect server")
         url = running.enter_context(prefect_api(folder / "prefect", port))
+        show_text(f"writing a release of {papers} invented papers to {folder / 'releases'}")
+        write_release(folder / "releases", SyntheticSettings(papers=papers))
+        os.environ |= {"ARENA_ROOT": str(folder / "store"), "ARENA_RELEASES": str(folder / "releases")}
+        os.environ.setdefault("HF_HUB_OFFLINE", "1")
+        show_text("setting up the deployments, and starting a worker of each pool")
         _set_up()
         for pool in ("cpu", "gpu"):
             running.enter_context(worker(pool, folder / "prefect" / f"worker-{pool}.log"))
         show_text(f"Prefect: {url.removesuffix('/api')} (Ctrl-C ends it)")
+        show_text(f"The page asks for this once: {(folder / 'prefect' / AUTH_FILE).read_text()}")
         show_text("A whole week: Deployments, weekly, Quick run. Or: build-corpus, build-index, discovery, selection.")
         try:
             signal.pause()
@@ -66,7 +78,13 @@ def worker(pool: str, log: Path) -> Generator["subprocess.Popen[bytes]"]:
     command = [sys.executable, "-m", "prefect", "worker", "start", "--pool", pool, "--type", "process"]
     with log.open("ab") as output:
         process = subprocess.Popen(
-            command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=end_with_parent
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=worker_environment(os.environ),
+            start_new_session=True,
+            preexec_fn=end_with_parent,
         )
     try:
         yield process

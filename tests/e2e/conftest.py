@@ -41,6 +41,23 @@ QUESTIONS_AT_ONCE = 4
 REPORTED_TWICE_S = 15
 """Within so many seconds of a crash; a retry before that is lost with the second report."""
 
+CHROMIUM = Path("/usr/bin/chromium")
+ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+PATIENCE = 90_000
+"""Milliseconds for a page: it loads megabytes of script, on machines that build beside it."""
+
+ELSEWHERE = "elsewhere.example"
+"""A name that the browser, and nothing else, takes for this machine."""
+
 T = TypeVar("T")
 Run = dict[str, Any]
 
@@ -258,6 +275,19 @@ def out() -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     return folder
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """A real browser with an empty profile."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
+    if not CHROMIUM.exists():
+        pytest.skip(f"no browser at {CHROMIUM}")
+    arguments = [*ARGUMENTS, f"--host-resolver-rules=MAP {ELSEWHERE} 127.0.0.1"]
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=arguments)
+        yield browser
+        browser.close()
 
 
 @pytest.fixture(scope="session")

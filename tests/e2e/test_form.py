@@ -4,51 +4,31 @@ import json
 import shutil
 import uuid
 from collections.abc import Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import pytest
 
-from tests.e2e.conftest import CORPUS, RELEASE, Site, manifest, slots, wait_for
+from tests.e2e.conftest import CORPUS, PATIENCE, RELEASE, Site, manifest, slots, wait_for
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
-
-CHROMIUM = Path("/usr/bin/chromium")
-ARGUMENTS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-PATIENCE = 90_000
-"""Milliseconds for the page: it loads megabytes of script, on machines that build beside it."""
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 MOST_OVERHEAD = 20.0
 """Seconds that orchestration may add to what the stages take."""
 
-pytestmark = [
-    pytest.mark.e2e,
-    pytest.mark.ui,
-    pytest.mark.timeout(420),
-    pytest.mark.skipif(not CHROMIUM.exists(), reason=f"no browser at {CHROMIUM}"),
-]
+pytestmark = [pytest.mark.e2e, pytest.mark.ui, pytest.mark.timeout(420)]
 
 
 @pytest.fixture(scope="module")
-def page(site: Site) -> Iterator["sync_api.Page"]:
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
-        page = browser.new_page(viewport={"width": 1280, "height": 1800})
-        page.set_default_timeout(PATIENCE)
-        yield page
-        browser.close()
+def page(browser: "Browser") -> Iterator["Page"]:
+    page = browser.new_page(viewport={"width": 1280, "height": 1800})
+    page.set_default_timeout(PATIENCE)
+    yield page
+    page.close()
 
 
-def open_form(site: Site, page: "sync_api.Page", name: str, parameters: dict) -> str:
+def open_form(site: Site, page: "Page", name: str, parameters: dict) -> str:
     """Opens the run form with values filled in, and names the run; returns the name."""
     form = f"{site.url}/v2/deployments/deployment/{site.deployment(name)['id']}/run"
     page.goto(f"{form}?parameters={quote(json.dumps(parameters))}", wait_until="domcontentloaded")

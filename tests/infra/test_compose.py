@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from flows.server.environment import for_flows
+
 INFRA = Path(__file__).parents[2] / "infra"
 LOCKED = dict(
     line.split("==") for line in (INFRA.parent / "constraints.txt").read_text().splitlines() if not line.startswith("#")
@@ -47,6 +49,21 @@ def test_no_secret_stands_in_it_and_none_has_a_default(compose: dict[str, Any]) 
     assert "${POSTGRES_PASSWORD:?" in text
     given = dict(re.findall(r"^(\w+)=(.*)$", (INFRA / "env.example").read_text(), re.MULTILINE))
     assert given == {"PREFECT_AUTH_STRING": "", "POSTGRES_PASSWORD": ""}
+
+
+def test_only_the_uis_own_pages_may_call_the_api(compose: dict[str, Any]) -> None:
+    server = compose["services"]["server"]["environment"]
+    origin = server["PREFECT_SERVER_CORS_ALLOWED_ORIGINS"]
+    assert server["PREFECT_SERVER_UI_API_URL"] == f"{origin}/api"
+    assert re.fullmatch(r"\$\{PREFECT_PUBLIC_URL:-http://127\.0\.0\.1:\d+\}", origin)
+
+
+def test_containers_get_the_variables_of_the_list_and_no_others(compose: dict[str, Any]) -> None:
+    for name, service in compose["services"].items():
+        if name.endswith("-worker"):
+            assert [variable for variable in service["environment"] if not for_flows(variable)] == []
+    keys = re.findall(r"\b[A-Z][A-Z0-9_]+\b", (INFRA / "compose.yaml").read_text().split("# keys:")[1].splitlines()[0])
+    assert keys and all(map(for_flows, keys))
 
 
 def test_what_services_name_is_there(compose: dict[str, Any]) -> None:

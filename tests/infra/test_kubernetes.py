@@ -82,6 +82,14 @@ def test_the_pools_differ_in_defaults_only() -> None:
     assert all(f"{{{{ {name} }}}}" in placed for name in cpu["variables"]["properties"])
 
 
+def test_only_the_uis_own_pages_may_call_the_api() -> None:
+    server = values("server")["server"]
+    given = {entry["name"]: entry["value"] for entry in server["env"]}
+    origin = given["PREFECT_SERVER_CORS_ALLOWED_ORIGINS"]
+    assert server["uiConfig"]["prefectUiApiUrl"] == f"{origin}/api"
+    assert origin.startswith("http")
+
+
 def test_claims_secrets_and_pools_have_one_name_everywhere() -> None:
     claims = {claim["metadata"]["name"] for claim in yaml.safe_load_all((KUBERNETES / "storage.yaml").read_text())}
     properties = template("cpu")["variables"]["properties"]
