@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
+from schemas import spreadsheets
 from schemas.errors import BadInput
 from schemas.llm import Image
 from tasks.reports.render import page_templates
@@ -112,12 +113,10 @@ def write_sheet(sheet: Sheet, folder: Path) -> tuple[Path, Path]:
 
 def to_csv(sheet: Sheet) -> str:
     """Returns the sheet as CSV without answers: a row for each item, an empty cell for each question."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*HEAD, *(question.name for question in sheet.questions)])
-    for number, item in enumerate(sheet.items, 1):
-        writer.writerow([sheet.name, number, item.item, *("" for _ in sheet.questions)])
-    return out.getvalue()
+    rows = [
+        (sheet.name, number, item.item, *("" for _ in sheet.questions)) for number, item in enumerate(sheet.items, 1)
+    ]
+    return spreadsheets.to_csv([[*HEAD, *(question.name for question in sheet.questions)], *rows])
 
 
 def to_html(sheet: Sheet) -> str:

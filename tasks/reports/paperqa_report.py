@@ -24,7 +24,7 @@ SHOWN_CHARACTERS = 1500
 _templates = page_templates("tasks.reports")
 
 
-@stage("paperqa_report", version=2, settings=ReportSettings, after="paperqa_scores")
+@stage("paperqa_report", version=3, settings=ReportSettings, after="paperqa_scores")
 def paperqa_report(work: Workspace[ReportSettings]) -> None:
     """Writes report.html, report.md, report.json, a CSV per table, and `questions/<tag>.html` for every run.
 

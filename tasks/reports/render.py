@@ -1,14 +1,13 @@
 """A report in four forms: one self-contained HTML page, Markdown, a CSV per table, JSON."""
 
 import base64
-import csv
-import io
 from typing import Any
 
 import orjson
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from schemas import spreadsheets
 from tasks.reports.blocks import Cell, Change, Estimate, FigureBlock, Report, TableBlock
 
 SENTENCE = 50
@@ -61,12 +60,9 @@ def to_csv(table: TableBlock) -> str:
     widths = [max((len(_spread(row[i])) for row in table.rows), default=1) for i in range(len(table.columns))]
     for column, width in zip(table.columns, widths, strict=True):
         header += {1: [column], 2: [column, f"{column} p"], 3: [column, f"{column} low", f"{column} high"]}[width]
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(header)
-    for row in table.rows:
-        writer.writerow([v for item, width in zip(row, widths, strict=True) for v in _padded(_spread(item), width)])
-    return out.getvalue()
+    rows = (zip(row, widths, strict=True) for row in table.rows)
+    spread = ([v for item, width in row for v in _padded(_spread(item), width)] for row in rows)
+    return spreadsheets.to_csv([header, *spread])
 
 
 def to_json(report: Report) -> bytes:

@@ -33,7 +33,7 @@ class ReportSettings(Settings):
     edition: str = Field(description="Edition's name.")
 
 
-@stage("report", version=3, settings=ReportSettings, after="search_report")
+@stage("report", version=4, settings=ReportSettings, after="search_report")
 def report(work: Workspace[ReportSettings]) -> None:
     """Writes report.html, report.md, report.json, a CSV per table, an SVG per figure, and TREC files.
 

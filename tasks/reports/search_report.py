@@ -17,7 +17,7 @@ from tasks.store.stage import stage
 from tasks.store.workspace import Workspace
 
 
-@stage("search_report", version=3, settings=ReportSettings, after="agreement")
+@stage("search_report", version=4, settings=ReportSettings, after="agreement")
 def search_report(work: Workspace[ReportSettings]) -> None:
     """Writes report.html, report.md, report.json, a CSV per table, an SVG per figure, TREC files per judge.
 

@@ -8,13 +8,12 @@ from typing import NamedTuple
 
 from schemas.errors import BadInput
 from schemas.search import LEVELS
+from schemas.spreadsheets import read_cell, to_csv
 from tasks.search.queries import read_queries
 from tasks.store.dataset import Dataset
 
 COLUMNS = ("query_key", "doc_key", "query", "title", "abstract", "label", "note")
 """People fill in `label` with 0 to 5, and `note` as they like."""
-
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 class JudgedPaper(NamedTuple):
@@ -46,12 +45,11 @@ def write_judgment_sheet(judgments: Dataset, queries: Dataset, path: Path, *, pa
         drawing.shuffle(of_level)
     drawn = [row for turn in zip_longest(*levels) for row in turn if row][:papers]
     drawing.shuffle(drawn)
-    with path.open("w", encoding="utf-8", newline="") as file:
-        sheet = csv.writer(file)
-        sheet.writerow(COLUMNS)
-        for row in drawn:
-            shown = (texts[row["query_key"]], row["title"], row["abstract"] or "")
-            sheet.writerow([row["query_key"], row["doc_key"], *map(_harmless, shown), "", ""])
+    keys = ("query_key", "doc_key")
+    rows = [
+        (*(row[key] for key in keys), texts[row["query_key"]], row["title"], row["abstract"], "", "") for row in drawn
+    ]
+    path.write_text(to_csv([COLUMNS, *rows]), "utf-8")
     return len(drawn)
 
 
@@ -71,7 +69,7 @@ def read_labels(path: Path) -> dict[JudgedPaper, int]:
             for row in sheet:
                 if not (told := (row["label"] or "").strip()):
                     continue
-                paper = JudgedPaper((row["query_key"] or "").strip(), (row["doc_key"] or "").strip())
+                paper = JudgedPaper(*(read_cell((row[key] or "").strip()) for key in ("query_key", "doc_key")))
                 if told not in map(str, range(LEVELS)):
                     raise BadInput(f"{path}, line {sheet.line_num}: label {told!r}; write a whole number from 0 to 5")
                 if labels.setdefault(paper, int(told)) != int(told):
@@ -79,8 +77,3 @@ def read_labels(path: Path) -> dict[JudgedPaper, int]:
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise BadInput(f"{path}: not a readable sheet ({error}); save it as CSV in UTF-8") from error
     return labels
-
-
-def _harmless(text: str) -> str:
-    """Returns foreign text that no spreadsheet interprets as a formula."""
-    return f"'{text}" if text.startswith(_FORMULA) else text
