@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from schemas.errors import ArenaError, MissingDependency, UsageError
-from tasks.store.shard_runner import TICK, Job
+from tasks.store.shard_runner import NO_SIZES, TICK, Job, Sizes
 
 ALL_AT_ONCE = 256
 """Jobs that Ray holds at the same time."""
@@ -46,7 +46,9 @@ class RayShards:
             raise MissingDependency("--runner ray needs Ray: pip install 'research-arena[ray]'") from error
         self._gpus = gpus
 
-    def run(self, jobs: Mapping[str, Job], processes: int, *, accelerated: bool = False) -> Generator[str | None]:
+    def run(
+        self, jobs: Mapping[str, Job], processes: int, *, accelerated: bool = False, sizes: Sizes = NO_SIZES
+    ) -> Generator[str | None]:
         """Runs the jobs as `ShardRunner` describes; `processes` is the number of cores of a local cluster."""
         if not jobs:
             return

@@ -21,6 +21,11 @@ class RecordRuns(NamedTuple):
     runs: list[tuple[int, Path]]
     names: list[str]
 
+    @property
+    def size(self) -> int:
+        """Bytes of all runs."""
+        return sum(path.stat().st_size for _, path in self.runs)
+
 
 def merge_records(
     runs: RecordRuns, form: Format, bucket: int, quarantine: TableWriter, counts: Counts

@@ -71,7 +71,9 @@ def apply_diffs(work: Workspace[Any], buckets: int) -> None:
         _ApplyTask(bucket, buckets, earlier.folder, _files_of(earlier, bucket), parsed, dataset)
         for bucket in range(buckets)
     ]
-    work.map_shards(_apply_to_bucket, {f"bucket-{task.bucket:05d}": task for task in tasks})
+    shards = {f"bucket-{task.bucket:05d}": task for task in tasks}
+    sizes = {name: sum(file.size for file in task.files) for name, task in shards.items()}
+    work.map_shards(_apply_to_bucket, shards, sizes=sizes)
     for shard in work.pending(["balance"]):
         with shard:
             notes = work.counts().notes

@@ -68,7 +68,8 @@ def parse_diffs(work: Workspace[Any], diffs: Sequence[ReleaseDataset], buckets: 
         for diff in diffs
     ]
     tasks = [task for files in by_diff for task in files]
-    work.map_shards(_parse_file, {task.shard: task for task in tasks})
+    sizes = {task.shard: task.source.size for task in tasks}
+    work.map_shards(_parse_file, {task.shard: task for task in tasks}, sizes=sizes)
     names = [task.name for task in tasks]
     return [
         Diff([work.scratch / task.shard for task in files], RecordRuns(find_runs(work.scratch, files), names))

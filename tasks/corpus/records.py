@@ -87,10 +87,12 @@ def _read_release(work: Workspace[RecordSettings]) -> None:
         ParseTask(files.directory / source.name, source, files.dataset, place, buckets, source.name)
         for place, source in enumerate(sources)
     ]
-    work.map_shards(_parse_file, {task.shard: task for task in parse})
+    sizes = {task.shard: task.source.size for task in parse}
+    work.map_shards(_parse_file, {task.shard: task for task in parse}, sizes=sizes)
     runs = RecordRuns(find_runs(work.scratch, parse), [task.name for task in parse])
     merge = [_MergeTask(bucket, runs, files.dataset) for bucket in range(buckets)]
-    work.map_shards(_merge_bucket, {f"bucket-{task.bucket:05d}": task for task in merge})
+    shards = {f"bucket-{task.bucket:05d}": task for task in merge}
+    work.map_shards(_merge_bucket, shards, sizes=dict.fromkeys(shards, runs.size // buckets))
 
 
 def _parse_file(shard: Shard, task: ParseTask) -> None:

@@ -1,18 +1,25 @@
 """Where the shards of a stage run: the protocol, and processes of this machine."""
 
-import ctypes
-import multiprocessing
-import os
-import signal
-from collections.abc import Callable, Generator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+import time
+from collections.abc import Generator, Iterable, Mapping
+from types import MappingProxyType
 from typing import Protocol
 
-Job = Callable[[], None]
-"""Makes one shard; can be pickled, and may be called again when it was interrupted."""
+from tasks.store.worker_pool import Job, Team, WorkerPool
+
+Sizes = Mapping[str, int]
+"""Bytes that jobs read, by name."""
+
+NO_SIZES: Sizes = MappingProxyType({})
 
 TICK = 5.0
 """Seconds after which a runner says that nothing has ended."""
+
+SMALL_BYTES = 8 * 2**20
+"""A job that reads fewer bytes may run in this process; with more, or in sum with others, jobs are shared at once."""
+
+START_SECONDS, WAKE_SECONDS = 0.25, 0.05
+"""What sharing must save: where processes have to be started, and where they wait for work."""
 
 
 class ShardRunner(Protocol):
@@ -23,13 +30,16 @@ class ShardRunner(Protocol):
         """Whether jobs may run on other machines: then it pays to load a model once more for each."""
         ...
 
-    def run(self, jobs: Mapping[str, Job], processes: int, *, accelerated: bool = False) -> Generator[str | None]:
+    def run(
+        self, jobs: Mapping[str, Job], processes: int, *, accelerated: bool = False, sizes: Sizes = NO_SIZES
+    ) -> Generator[str | None]:
         """Carries out all jobs in any order.
 
         Args:
             jobs: By name.
             processes: How many at once on this machine.
             accelerated: Whether a job uses an accelerator where there is one.
+            sizes: Bytes that jobs read, where that is known.
 
         Yields:
             The name of each job that has ended; None every few seconds while none does.
@@ -41,46 +51,77 @@ class ShardRunner(Protocol):
 
 
 class LocalProcesses:
-    """Runs jobs in processes of this machine, or in this process when one is enough."""
+    """Runs jobs in processes of this machine, or in this process when there is too little to share.
+
+    The processes are started when jobs are first worth it, and kept for all later stages. The rule: small jobs begin in
+    this process. Once the rest, by the rate so far, would take longer than starting processes saves, processes are
+    started, and this process goes on until they are ready. Jobs that read much are shared from the start.
+    """
 
     remote = False
 
-    def run(self, jobs: Mapping[str, Job], processes: int, *, accelerated: bool = False) -> Generator[str | None]:
+    def __init__(self) -> None:
+        self._pool = WorkerPool()
+
+    @property
+    def workers(self) -> list[int]:
+        """Process ids of the workers."""
+        return self._pool.processes
+
+    def run(
+        self, jobs: Mapping[str, Job], processes: int, *, accelerated: bool = False, sizes: Sizes = NO_SIZES
+    ) -> Generator[str | None]:
         """As the protocol says."""
         processes = min(processes, len(jobs))
-        if processes == 1:
-            for name, job in jobs.items():
-                job()
-                yield name
-        elif jobs:
-            yield from _run_in_pool(jobs, processes)
+        left = dict(jobs)
+        rate = _Rate(sizes)
+        with self._pool.lend() as team:
+            while left or team.running:
+                if not team.members and processes > 1 and self._is_worth_sharing(rate, left, processes):
+                    self._pool.enlist(team, processes, next(iter(left.values())))
+                here = _next_here(team, left, sizes)
+                ended = team.collect(0 if here else TICK) if team.members else []
+                team.feed(left)
+                yield from ended
+                if here in left:
+                    start = time.perf_counter()
+                    left.pop(here)()
+                    rate.add(here, time.perf_counter() - start)
+                    yield here
+                elif not ended:
+                    yield None
+
+    def _is_worth_sharing(self, rate: "_Rate", left: Mapping[str, Job], processes: int) -> bool:
+        """Returns whether the rest takes so long that sharing it saves more than it costs."""
+        if sum(rate.sizes.get(name, 0) for name in left) >= SMALL_BYTES:
+            return True
+        cost = WAKE_SECONDS if self._pool.idle >= processes else START_SECONDS
+        return rate.seconds(left) * (1 - 1 / processes) > cost
 
 
 LOCAL: ShardRunner = LocalProcesses()
 
 
-def _run_in_pool(jobs: Mapping[str, Job], processes: int) -> Generator[str | None]:
-    context = multiprocessing.get_context("spawn")  # direct children: they die with this process
-    with ProcessPoolExecutor(
-        processes, mp_context=context, initializer=_die_with_parent, initargs=(os.getpid(),)
-    ) as pool:
-        running: dict[Future[None], str] = {pool.submit(job): name for name, job in jobs.items()}
-        try:
-            while running:
-                finished, _ = wait(running, timeout=TICK, return_when=FIRST_COMPLETED)
-                for future in finished:
-                    future.result()
-                    yield running.pop(future)
-                if not finished:
-                    yield None
-        finally:
-            for future in running:
-                future.cancel()
+def _next_here(team: Team, left: Mapping[str, Job], sizes: Sizes) -> str | None:
+    """Returns the job to run in this process while others do not run yet, or None to wait for them."""
+    if team.ready or not left:
+        return None
+    name = next(iter(left))
+    return name if not team.members or sizes.get(name, 0) < SMALL_BYTES else None
 
 
-def _die_with_parent(parent: int) -> None:
-    """Asks the kernel to kill this process when its parent ends, so that kill -9 of a build leaves no writer behind."""
-    pr_set_pdeathsig = 1
-    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
-    if os.getppid() != parent:  # it ended before the kernel was asked
-        os.kill(os.getpid(), signal.SIGKILL)
+class _Rate:
+    """How fast jobs end in this process, by the bytes that they read; jobs of unknown size count alike."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        self.sizes = sizes
+        self._spent = self._done = 0.0
+
+    def add(self, job: str, seconds: float) -> None:
+        """Takes note of a job that has ended."""
+        self._spent += seconds
+        self._done += self.sizes.get(job, 1)
+
+    def seconds(self, jobs: Iterable[str]) -> float:
+        """Returns how long jobs would take here; 0 before the first has ended."""
+        return self._spent / self._done * sum(self.sizes.get(name, 1) for name in jobs) if self._done else 0.0

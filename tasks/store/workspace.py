@@ -22,7 +22,7 @@ from schemas.release import ReleaseDataset
 from schemas.settings import Resources, Settings
 from tasks.store.dataset import Dataset
 from tasks.store.shard import MARKERS, SCRATCH, SHARED, Marker, Shard
-from tasks.store.shard_runner import LOCAL, ShardRunner
+from tasks.store.shard_runner import LOCAL, NO_SIZES, ShardRunner, Sizes
 
 log = logging.getLogger(__name__)
 
@@ -207,6 +207,7 @@ class Workspace(Generic[P]):
         recount: Callable[[Counts], Counts] = lambda counts: counts,
         *,
         accelerated: bool = False,
+        sizes: Sizes = NO_SIZES,
     ) -> None:
         """Runs `work(shard, argument)` for every unfinished shard, wherever the runner runs shards.
 
@@ -216,6 +217,7 @@ class Workspace(Generic[P]):
             reads: A shard named here is taken over from an earlier dataset that has one with the same key.
             recount: The counts of a shard that is taken over, from those it was made with.
             accelerated: Whether `work` uses an accelerator where there is one.
+            sizes: Bytes that shards read, where `reads` does not say it.
 
         Raises:
             StageFailed: A worker process died (killed, out of memory). Errors raised by `work` pass unchanged.
@@ -228,8 +230,9 @@ class Workspace(Generic[P]):
             if name not in finished and not self._take_over(name, reads, recount)
         }
         done = len(shards) - len(jobs)
+        read = sizes or {name: _bytes_of(reads[name]) for name in jobs if name in reads}
         try:
-            with closing(self.runner.run(jobs, self.processes, accelerated=accelerated)) as ended:
+            with closing(self.runner.run(jobs, self.processes, accelerated=accelerated, sizes=read)) as ended:
                 for name in ended:
                     if name and self.runner.remote:
                         self._await_shard(name)
@@ -259,6 +262,10 @@ class Workspace(Generic[P]):
             return all((self.folder / file.path).stat().st_size == file.size for file in files)
         except FileNotFoundError:
             return False
+
+
+def _bytes_of(parts: Sequence[Path | str]) -> int:
+    return sum(part.stat().st_size for part in parts if isinstance(part, Path))
 
 
 def _run_shard(work: Callable[[Shard, A], None], shard: Shard, argument: A) -> None:

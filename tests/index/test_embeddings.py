@@ -175,11 +175,11 @@ def test_another_machine_must_have_the_same_weights(corpus: Corpus, tiny_model: 
     assert there.manifest.counts == here.manifest.counts
 
     class Drifted(Elsewhere):
-        def run(self, jobs: Mapping[str, Job], processes: int, *, accelerated: bool = False) -> Generator[str | None]:
-            assert accelerated
+        def run(self, jobs: Mapping[str, Job], processes: int, **options: object) -> Generator[str | None]:
+            assert options["accelerated"]
             shutil.rmtree(model)
             shutil.copytree(save_tiny_model(corpus.store.root.parent / "drift", seed=1), model)
-            yield from super().run(jobs, processes, accelerated=accelerated)
+            yield from super().run(jobs, processes, **options)
 
     model = shutil.copytree(tiny_model, corpus.store.root.parent / "model")
     with pytest.raises(BadInput, match="install the same model on all machines"):

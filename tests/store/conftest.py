@@ -34,7 +34,7 @@ class Elsewhere:
         self.lost, self.forgets = lost, forgets
         self.carried_out: list[str] = []
 
-    def run(self, jobs: Mapping[str, Job], processes: int, *, accelerated: bool = False) -> Generator[str | None]:
+    def run(self, jobs: Mapping[str, Job], processes: int, **options: object) -> Generator[str | None]:
         for name in reversed(list(jobs)):
             if name == self.lost:
                 raise BrokenExecutor("gone")

@@ -81,7 +81,7 @@ def test_a_folder_that_is_not_shared_is_refused(tmp_path: Path, monkeypatch: pyt
 
 def test_a_file_that_appears_late_is_waited_for(tmp_path: Path) -> None:
     class Slow(Elsewhere):
-        def run(self, jobs: Mapping[str, Job], processes: int, *, accelerated: bool = False) -> Generator[str | None]:
+        def run(self, jobs: Mapping[str, Job], processes: int, **options: object) -> Generator[str | None]:
             for name, job in jobs.items():
                 threading.Timer(0.2, job).start()
                 yield name
