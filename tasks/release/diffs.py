@@ -11,9 +11,11 @@ from typing import NamedTuple
 from schemas.errors import ReleaseError
 from schemas.identifiers import DatasetName, ReleaseId
 from schemas.release import ReleaseDataset
-from tasks.release.fetch import DIFFS
 from tasks.release.fetched import read_manifest
 from tasks.release.mirror import describe_dataset, hash_files
+
+DIFFS = "diffs"
+"""Folder of the mirror with all diffs."""
 
 UPDATES = "updates/"
 DELETES = "deletes/"

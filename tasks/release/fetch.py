@@ -13,11 +13,11 @@ from pathlib import Path
 from schemas.errors import ReleaseError, UsageError
 from schemas.fetching import Diff, FetchManifest, FetchReport, FetchSettings
 from tasks.release.client import DatasetsApi, check_release
+from tasks.release.diffs import DIFFS
 from tasks.release.fetch_folders import Ask, FolderFetch, Progress, silent
 from tasks.release.filtering import RecordFilter
 
 FETCHING = ".fetching"
-DIFFS = "diffs"
 
 
 def fetch_release(

@@ -6,15 +6,17 @@ import shutil
 from functools import cached_property
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.errors import StoreError
 from schemas.manifest import FileEntry, Manifest, Ref
 from tasks.store.parquet import count_rows
+
+if TYPE_CHECKING:  # most worker processes need no DuckDB
+    import duckdb
 
 MAIN = "part"
 """File prefix of a dataset's main table; a side table's prefix is its name."""
@@ -108,7 +110,7 @@ class Dataset:
         """Reads one table into memory; meant for tables that are small."""
         return pa.concat_tables(pq.read_table(path, columns=columns) for path in self.files(prefix))
 
-    def relation(self, connection: duckdb.DuckDBPyConnection, prefix: str = MAIN) -> duckdb.DuckDBPyRelation:
+    def relation(self, connection: "duckdb.DuckDBPyConnection", prefix: str = MAIN) -> "duckdb.DuckDBPyRelation":
         """Returns one table as a DuckDB relation, without reading it yet."""
         return connection.read_parquet([str(path) for path in self.files(prefix)])
 
