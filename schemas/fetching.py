@@ -12,8 +12,6 @@ from schemas.settings import Settings
 UpstreamDataset = Literal["papers", "abstracts", "citations", "s2orc", "s2orc_v2"]
 """The datasets of Semantic Scholar that the pipeline reads."""
 
-"""Pattern of a release's id; no other text becomes a folder's name."""
-
 
 class RetrySettings(Settings):
     """How often and how long requests to a server are retried."""

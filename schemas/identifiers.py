@@ -1,6 +1,7 @@
 """Names of things: the id types that keep a paper from being passed where a stage is meant."""
 
 import re
+from datetime import date
 from typing import Annotated, Literal, NewType
 
 from pydantic import AfterValidator, WithJsonSchema
@@ -28,6 +29,14 @@ def check_edition(name: str) -> str:
         ValueError: It is none.
     """
     return _check(name, EDITION_PATTERN, "1 to 64 of A-Z a-z 0-9 . _ -, and a letter or digit first")
+
+
+def is_release(name: str) -> bool:
+    """Returns whether a text is a release's id: a date, such as `2024-02-06`."""
+    try:
+        return bool(re.fullmatch(RELEASE_PATTERN, name)) and bool(date.fromisoformat(name))
+    except ValueError:
+        return False
 
 
 def _check_release(name: str) -> str:

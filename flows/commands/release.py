@@ -15,10 +15,10 @@ from schemas.fetching import FetchReport, FetchSettings
 from schemas.gate import GateSettings, Verdict
 from schemas.identifiers import ReleaseName
 from tasks.release.client import DatasetsApi, newest_release
-from tasks.release.diffs import list_ends
+from tasks.release.diffs import list_ends, note_other_diffs
 from tasks.release.fetch import fetch_diffs, fetch_release
 from tasks.release.gate import accept_release, check_release, find_standing, find_verdict, newest_accepted
-from tasks.release.mirror import list_releases
+from tasks.release.mirror import list_releases, note_others
 
 LATEST = "latest"
 
@@ -46,6 +46,8 @@ def list_found(
         rows = [{"release": one, "here": find_standing(releases, one) if one in here else "no"} for one in offered]
         title = f"releases at {api.settings.url}"
     show_list(rows, title, json=json)
+    for note in [] if json else [*note_others(releases), *note_other_diffs(releases)]:
+        show_text(f"not a release: {note}")
 
 
 def fetch(

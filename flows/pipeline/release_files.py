@@ -1,5 +1,6 @@
 """Finds the files that an edition is built from: a release, or diffs together with an earlier edition's records."""
 
+import logging
 from pathlib import Path
 from typing import cast
 
@@ -9,11 +10,14 @@ from schemas.errors import ReleaseError
 from schemas.identifiers import DatasetName, ReleaseId
 from schemas.manifest import EditionManifest, Ref, ReleaseEntry
 from schemas.release import ReleaseDataset
-from tasks.release.diffs import list_ends, open_diffs
+from tasks.release.diffs import list_ends, note_other_diffs, open_diffs
 from tasks.release.gate import list_refused
-from tasks.release.mirror import find_files, list_releases, open_figures, open_release
+from tasks.release.listing import shorten
+from tasks.release.mirror import find_files, list_releases, note_others, open_figures, open_release
 from tasks.store.editions import Editions
 from tasks.store.store import Store
+
+log = logging.getLogger(__name__)
 
 
 def fingerprints_in(root: Path) -> Path:
@@ -29,6 +33,8 @@ def open_files(machine: Machine, release: str | None) -> dict[DatasetName, Relea
     """
     refused = list_refused(machine.releases)
     known = [found for found in list_releases(machine.releases) if found not in refused]
+    if release is None and (notes := note_others(machine.releases)):
+        log.warning("no releases: %s", shorten(notes))
     if release is None and not known:
         raise ReleaseError(f"no release in {machine.releases}; choose another --releases, or run: arena release fetch")
     return open_release(machine.releases, release or known[-1], fingerprints_in(machine.root))
@@ -66,6 +72,8 @@ def open_update(machine: Machine, edition: str, release: str | None) -> Update:
 
 def _newest_end(releases: Path, start: str) -> str:
     refused = list_refused(releases)
+    if notes := note_other_diffs(releases):
+        log.warning("no diffs: %s", shorten(notes))
     known = [end for end in list_ends(releases) if end > start and end not in refused]
     if not known:
         raise ReleaseError(f"no diffs in {releases} start at release {start}; run: arena release diff {start}")

@@ -3,7 +3,6 @@
 Source: https://api.semanticscholar.org/api-docs/datasets
 """
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Self, TypeVar
@@ -12,8 +11,8 @@ from urllib.parse import quote
 from pydantic import BaseModel, FailFast, RootModel, SecretStr, ValidationError
 
 from schemas.errors import ReleaseError, UsageError
-from schemas.fetching import RELEASE_PATTERN, ApiSettings, Diff, RetrySettings
-from schemas.identifiers import ReleaseId
+from schemas.fetching import ApiSettings, Diff, RetrySettings
+from schemas.identifiers import ReleaseId, is_release
 from tasks.http.client import BadAddress, HttpClient, HttpRequest, HttpSettings, TooLong, excerpt
 from tasks.http.pace import SharedPace
 from tasks.http.retry import RetryRules
@@ -75,7 +74,7 @@ class DatasetsApi:
     def releases(self) -> list[ReleaseId]:
         """Returns the ids of all releases, oldest first, and leaves out names that are not dates."""
         found = self._get(_Releases, ("release", ""), "the list of releases").root
-        return [ReleaseId(release) for release in sorted(found) if re.fullmatch(RELEASE_PATTERN, release)]
+        return [ReleaseId(release) for release in sorted(found) if is_release(release)]
 
     def datasets(self, release: str) -> list[str]:
         """Returns the names of a release's datasets."""
@@ -168,6 +167,6 @@ def check_release(release: str) -> ReleaseId:
     Raises:
         UsageError: It does not.
     """
-    if not re.fullmatch(RELEASE_PATTERN, release):
+    if not is_release(release):
         raise UsageError(f"release {release!r} is not a date such as 2024-02-06; {REMEDY}")
     return ReleaseId(release)

@@ -1,7 +1,8 @@
 """Finds the diffs between releases in a local mirror.
 
-A diff is a folder, `<releases>/diffs/<from>_<to>/<dataset>/{updates,deletes}/<any file names>`; hidden files do not
-count. A dataset without files is unchanged when it has a folder or the manifest lists it.
+A diff is a folder, `<releases>/diffs/<from>_<to>/<dataset>/{updates,deletes}/<any file names>`; `from` and `to` are
+dates. A dataset without files is unchanged when it has a folder or the manifest lists it. What lies among the files and
+cannot be read is an error (see `listing`).
 """
 
 from collections.abc import Collection, Mapping
@@ -9,10 +10,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from schemas.errors import ReleaseError
-from schemas.identifiers import DatasetName, ReleaseId
+from schemas.identifiers import DatasetName, ReleaseId, is_release
 from schemas.release import ReleaseDataset
 from tasks.release.fetched import read_manifest
-from tasks.release.mirror import describe_dataset, hash_files
+from tasks.release.listing import list_entries, list_folder, refuse
+from tasks.release.mirror import describe_dataset, hash_files, list_files
 
 DIFFS = "diffs"
 """Folder of the mirror with all diffs."""
@@ -31,7 +33,24 @@ class Diff(NamedTuple):
 
 def list_ends(releases: Path) -> list[str]:
     """Returns the releases that diffs of the mirror lead to, oldest first."""
-    return sorted({path.name.partition("_")[2] for path in (releases / DIFFS).glob("*_*") if path.is_dir()})
+    return sorted({end for _, end in _find_diffs(releases / DIFFS)})
+
+
+def note_other_diffs(releases: Path) -> list[str]:
+    """Returns what lies among the diffs of a mirror and is none, each with the reason."""
+    known = set(_find_diffs(releases / DIFFS).values())
+    others = [path for path in list_entries(releases / DIFFS) if path not in known and not path.name.startswith(".")]
+    return [f"{path} (not a folder named <date>_<date>)" for path in others]
+
+
+def _find_diffs(diffs: Path) -> dict[tuple[str, str], Path]:
+    """Returns the folders of diffs by start and end; one that cannot be looked into counts."""
+    found: dict[tuple[str, str], Path] = {}
+    for path in list_entries(diffs):
+        start, _, end = path.name.partition("_")
+        if is_release(start) and is_release(end) and (path.is_dir() or path.is_symlink()):
+            found[start, end] = path
+    return found
 
 
 def open_diffs(
@@ -56,7 +75,7 @@ def open_diffs(
 
 
 def _find_chain(diffs: Path, start: str, end: str) -> list[Path]:
-    known = {tuple(path.name.split("_", 1)): path for path in sorted(diffs.glob("*_*")) if path.is_dir()}
+    known = _find_diffs(diffs)
     chains: dict[str, list[Path]] = {start: []}
     waiting = [start]
     while waiting and end not in chains:
@@ -79,7 +98,13 @@ def _open(folder: Path, datasets: Collection[DatasetName], fingerprints: Path) -
     fetched = {name.partition("/")[0] for name in manifest.datasets} if manifest else set[str]()
     if missing := [name for name in datasets if name not in fetched and not (folder / name).is_dir()]:
         raise ReleaseError(f"{folder}: no diff of {', '.join(missing)}; fetch it, or build the whole release")
-    files: dict[DatasetName, list[Path]] = {dataset: _files(folder / dataset) for dataset in datasets}
+    kinds = [kind.rstrip("/") for kind in (UPDATES, DELETES)]
+    for dataset in datasets:
+        beside = list_folder(folder / dataset, kinds)
+        refuse([*beside.errors, *(f"{path} (a file beside {' and '.join(kinds)})" for path in beside.files)])
+    files: dict[DatasetName, list[Path]] = {
+        dataset: sorted(list_files(*(folder / dataset / kind for kind in kinds))) for dataset in datasets
+    }
     hashed = hash_files([path for paths in files.values() for path in paths], fingerprints)
     found: dict[DatasetName, ReleaseDataset] = {
         dataset: describe_dataset(folder.name, dataset, folder / dataset, paths, hashed)
@@ -87,8 +112,3 @@ def _open(folder: Path, datasets: Collection[DatasetName], fingerprints: Path) -
     }
     start, _, end = folder.name.partition("_")
     return Diff(ReleaseId(start), ReleaseId(end), found)
-
-
-def _files(folder: Path) -> list[Path]:
-    paths = [path for kind in (UPDATES, DELETES) for path in (folder / kind).glob("[!.]*")]
-    return sorted(path for path in paths if path.is_file())

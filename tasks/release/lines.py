@@ -1,8 +1,9 @@
 """Reads one release file as JSON lines: gzip or plain, in bounded memory, with the position of every line."""
 
 import io
+import zlib
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from gzip import BadGzipFile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +18,10 @@ LINE_LIMIT = 32 * 1024 * 1024
 """Longest line that is read, in bytes; longer lines are skipped while streaming."""
 
 CHUNK = 1024 * 1024
+SMALL = 16 * 1024
+"""Bytes of a damaged file that are unpacked at a time."""
+
+GZIP = zlib.MAX_WBITS | 16
 GZIP_MAGIC = b"\x1f\x8b"
 EXCERPT = 200
 
@@ -65,8 +70,9 @@ def read_lines(path: Path, limit: int = LINE_LIMIT) -> Iterator[Line]:
                     yield Line(number, offset, length, data)
                 offset += length + 1
     except (EOFError, BadGzipFile, igzip_lib.IsalError) as error:  # pyright: ignore[reportGeneralTypeIssues]
+        whole, breaks = _measure_whole(path)
         raise ReleaseError(
-            f"{path}: gzip data truncated or damaged after {offset} decompressed bytes, in line {number + 1} "
+            f"{path}: gzip data truncated or damaged after {whole} decompressed bytes, in line {breaks + 1} "
             f"({error}); fetch the file again"
         ) from error
     except OSError as error:
@@ -81,6 +87,40 @@ def _open(path: Path) -> Generator[io.BufferedReader]:
         stream: Any = igzip.IGzipFile(fileobj=raw, mode="rb") if compressed else raw
         with io.BufferedReader(stream, CHUNK) as source:
             yield source
+
+
+def _measure_whole(path: Path) -> tuple[int, int]:
+    """Returns how many bytes and line breaks of a damaged gzip file can be unpacked before the damage."""
+    whole = breaks = 0
+    unpacker = zlib.decompressobj(GZIP)
+    with path.open("rb") as raw, suppress(zlib.error):
+        while piece := raw.read(SMALL):
+            before = unpacker.copy()
+            try:
+                pieces = [_unpack(unpacker, piece)]
+            except zlib.error:
+                pieces = _unpack_each(before, piece)
+            for unpacker, data in pieces:  # noqa: B007
+                whole, breaks = whole + len(data), breaks + data.count(b"\n")
+    return whole, breaks
+
+
+def _unpack_each(unpacker: Any, packed: bytes) -> Iterator[tuple[Any, bytes]]:
+    """Yields what each byte of a damaged piece unpacks to; raises zlib.error at the damage."""
+    for place in range(len(packed)):
+        unpacker, data = _unpack(unpacker, packed[place : place + 1])
+        yield unpacker, data
+
+
+def _unpack(unpacker: Any, packed: bytes) -> tuple[Any, bytes]:
+    """Returns what a piece of a gzip file unpacks to, with the unpacker for the next piece."""
+    data = b""
+    while packed:
+        if unpacker.eof:
+            unpacker, packed = zlib.decompressobj(GZIP), packed.lstrip(b"\0")
+        data += unpacker.decompress(packed)
+        packed = unpacker.unused_data
+    return unpacker, data
 
 
 def _skip_line(source: io.BufferedReader) -> int:

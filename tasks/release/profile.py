@@ -54,12 +54,13 @@ def profile_release(releases: Path, release: str, settings: GateSettings) -> Rel
 
 
 def name_source(releases: Path, release: str, settings: GateSettings) -> Digest:
-    """Returns a digest of the files of a release (names, sizes, times of change) and of how many are sampled."""
+    """Returns a digest of the state of a release's files and of how many are sampled."""
     seen = [f"{settings.sample_files} {settings.sample_records}"]
     for dataset in UPSTREAM:
         for path in find_files(releases / release, dataset):
             stat = path.stat()
-            seen.append(f"{dataset} {path.name} {stat.st_size} {stat.st_mtime_ns}")
+            state = (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
+            seen.append(f"{dataset} {path.name} {state}")
     return Digest(hashlib.sha256("\n".join(seen).encode()).hexdigest())
 
 

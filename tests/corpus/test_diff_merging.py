@@ -217,16 +217,19 @@ def test_diffs_of_another_kind_or_bucket_number_are_refused(bench: Callable[[Dat
 
 
 def test_a_chain_of_diffs_is_found_or_reported_missing(tmp_path: Path) -> None:
-    for name in ("a_b", "b_c", "c_d", "a_c"):
+    a, b, c, d = (f"2026-01-0{day}" for day in range(1, 5))
+    for name in (f"{a}_{b}", f"{b}_{c}", f"{c}_{d}", f"{a}_{c}"):
         for dataset in ("papers", "abstracts"):
             (tmp_path / "diffs" / name / dataset / "updates").mkdir(parents=True)
-    (tmp_path / "diffs/c_d/papers/updates/.part").write_text("hidden")
-    (tmp_path / "diffs/c_d/papers/updates/part").write_text("{}")
+    (tmp_path / f"diffs/{c}_{d}/papers/updates/.part").write_text("hidden")
+    (tmp_path / f"diffs/{c}_{d}/papers/updates/part").write_text("{}")
     cache = tmp_path / "hashes.json"
-    chain = open_diffs(tmp_path, "a", "d", ["papers"], cache)
-    assert [(diff.start, diff.end) for diff in chain] == [("a", "c"), ("c", "d")]
+    chain = open_diffs(tmp_path, a, d, ["papers"], cache)
+    assert [(diff.start, diff.end) for diff in chain] == [(a, c), (c, d)]
     assert [file.name for file in chain[1].datasets["papers"].files] == ["updates/part"]
-    with pytest.raises(ReleaseError, match=r"no diffs lead from release b to a .*there: a_b, a_c, b_c, c_d"):
-        open_diffs(tmp_path, "b", "a", ["papers"], cache)
-    with pytest.raises(ReleaseError, match="a_c: no diff of citations; fetch it"):
-        open_diffs(tmp_path, "a", "d", ["papers", "citations"], cache)
+    with pytest.raises(
+        ReleaseError, match=rf"no diffs lead from release {b} to {a} .*there: {a}_{b}, {a}_{c}, {b}_{c}, {c}_{d}"
+    ):
+        open_diffs(tmp_path, b, a, ["papers"], cache)
+    with pytest.raises(ReleaseError, match=f"{a}_{c}: no diff of citations; fetch it"):
+        open_diffs(tmp_path, a, d, ["papers", "citations"], cache)

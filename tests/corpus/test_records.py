@@ -310,7 +310,8 @@ def test_a_truncated_file_fails_the_stage_and_a_new_copy_resumes_it(builder: Bui
 
 def test_the_official_samples_are_read(builder: Builder, shared: Path) -> None:
     """Their citations carry ids as strings."""
-    release = open_release(shared / "data", "s2ag_official_samples", builder.folder / "cache")
+    (builder.folder / "2022-05-10").symlink_to(shared / "data/s2ag_official_samples")
+    release = open_release(builder.folder, "2022-05-10", builder.folder / "cache")
     for dataset, number in (("papers", 100), ("abstracts", 100), ("citations", 100), ("s2orc", 3)):
         counts = builder.build(release[dataset]).manifest.counts
         assert (counts.read, counts.kept, counts.dropped) == (number, number, {})

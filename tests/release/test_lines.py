@@ -1,7 +1,9 @@
 """Lines of release files: every byte accounted for, whatever is in them."""
 
 import gzip
+import re
 import tracemalloc
+import zlib
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,8 @@ from hypothesis import strategies as st
 
 from schemas.errors import BadInput, ReleaseError
 from tasks.release.lines import LINE_LIMIT, Line, parse_line, read_lines
+
+NEWLINE = b"\n"
 
 
 def write(path: Path, data: bytes, members: int = 1) -> Path:
@@ -63,23 +67,31 @@ def test_truncated_gzip_names_the_file_and_the_place(tmp_path: Path, keep: float
     path = write(tmp_path / "cut.gz", data)
     whole = path.read_bytes()
     path.write_bytes(whole[: int(len(whole) * keep)])
-    found: list[Line] = []
     with pytest.raises(ReleaseError) as error:
-        found.extend(read_lines(path))
-    at = f"{path}: gzip data truncated or damaged after {{}} decompressed bytes, in line {{}} ("
-    number = max((line.number for line in found), default=0)
-    offset = len(b"".join(data.splitlines(keepends=True)[:number]))
-    assert str(error.value).startswith(at.format(offset, number + 1))
+        list(read_lines(path))
+    good = zlib.decompressobj(31).decompress(path.read_bytes())
+    assert data.startswith(good)
+    where = f"{len(good)} decompressed bytes, in line {good.count(NEWLINE) + 1} ("
+    assert str(error.value).startswith(f"{path}: gzip data truncated or damaged after {where}")
 
 
-@pytest.mark.parametrize("place", [-8, -4, 1000])
-def test_damaged_gzip_is_an_error(tmp_path: Path, place: int) -> None:
-    path = write(tmp_path / "bad.gz", b"".join(b'{"corpusid": %d}\n' % (n * n) for n in range(20_000)))
+@pytest.mark.parametrize("place", [-8, -4, 1000, 60_000])
+@pytest.mark.parametrize("members", [1, 3])
+def test_damaged_gzip_is_an_error_at_its_place(tmp_path: Path, place: int, members: int) -> None:
+    data = b"".join(b'{"corpusid": %d}\n' % (n * n) for n in range(20_000))
+    path = write(tmp_path / "bad.gz", data, members)
     damaged = bytearray(path.read_bytes())
     damaged[place] ^= 0xFF
     path.write_bytes(damaged)
-    with pytest.raises(ReleaseError, match=r"bad\.gz: gzip data truncated or damaged"):
+    with pytest.raises(ReleaseError, match=r"bad\.gz: gzip data truncated or damaged") as error:
         list(read_lines(path))
+    told = re.search(r"after (\d+) decompressed bytes, in line (\d+)", str(error.value))
+    assert told
+    before = data if place < 0 else zlib.decompressobj(31).decompress(bytes(damaged[:place]))
+    assert len(before) <= int(told[1]), "everything before the damage counts"
+    assert before.count(NEWLINE) + 1 <= int(told[2])
+    if place < 0:
+        assert int(told[1]) == len(data), "only the sums at the end are wrong"
 
 
 def test_an_absent_file_is_an_error(tmp_path: Path) -> None:

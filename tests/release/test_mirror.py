@@ -5,13 +5,18 @@ import hashlib
 import json
 import logging
 import os
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from schemas.errors import ReleaseError
+from schemas.gate import GateSettings
 from tasks.release import mirror
-from tasks.release.mirror import list_releases, open_release
+from tasks.release.diffs import note_other_diffs, open_diffs
+from tasks.release.gate import check_release
+from tasks.release.mirror import list_releases, note_others, open_release
 
 RECORD = b'{"corpusid": 1}\n'
 
@@ -69,6 +74,18 @@ def test_a_file_is_hashed_once_until_it_changes(releases: Path, cache: Path, mon
     assert second["abstracts"] == first["abstracts"]
 
 
+def test_a_change_that_keeps_size_and_time_is_noticed(releases: Path, cache: Path) -> None:
+    first = open_release(releases, "2026-01-06", cache)
+    check_release(releases, "2026-01-06", GateSettings())
+    changed = releases / "2026-01-06/papers/b.gz"
+    stat = changed.stat()
+    changed.write_bytes(bytes(stat.st_size))
+    os.utime(changed, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert open_release(releases, "2026-01-06", cache)["papers"].digest != first["papers"].digest
+    (finding, *_) = check_release(releases, "2026-01-06", GateSettings()).findings
+    assert finding.refuses, "the gate looks at the file again"
+
+
 def test_a_damaged_cache_is_said_and_made_anew(releases: Path, cache: Path, caplog: pytest.LogCaptureFixture) -> None:
     first = open_release(releases, "2026-01-06", cache)
     cache.write_text('{"x": ')
@@ -118,8 +135,104 @@ def test_an_unreadable_file_is_named(releases: Path, cache: Path, monkeypatch: p
         open_release(releases, "2026-01-06", cache)
 
 
-def test_official_samples_are_a_release_of_single_files(shared: Path, cache: Path) -> None:
-    found = open_release(shared / "data", "s2ag_official_samples", cache)
+TROUBLES: dict[str, Callable[[Path], object]] = {
+    "a link to nothing": lambda folder: (folder / "c.gz").symlink_to("nowhere"),
+    "a folder where a file is expected": lambda folder: (folder / "c.gz").mkdir(),
+    "neither file nor folder": lambda folder: os.mkfifo(folder / "c.gz"),
+}
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_what_cannot_be_read_among_the_files_is_an_error(releases: Path, cache: Path, trouble: str) -> None:
+    TROUBLES[trouble](releases / "2026-01-06/papers")
+    with pytest.raises(ReleaseError, match=rf"papers/c\.gz \({trouble}\); repair"):
+        open_release(releases, "2026-01-06", cache)
+    verdict = check_release(releases, "2026-01-06", GateSettings())
+    assert trouble in verdict.findings[0].seen
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_what_cannot_be_read_in_a_diff_is_an_error(tmp_path: Path, cache: Path, trouble: str) -> None:
+    updates = tmp_path / "diffs/2026-01-06_2026-01-13/papers/updates"
+    updates.mkdir(parents=True)
+    open_diffs(tmp_path, "2026-01-06", "2026-01-13", ["papers"], cache)
+    TROUBLES[trouble](updates)
+    with pytest.raises(ReleaseError, match=rf"updates/c\.gz \({trouble}\); repair"):
+        open_diffs(tmp_path, "2026-01-06", "2026-01-13", ["papers"], cache)
+    (updates / "c.gz").rename(updates.parent / "c.gz")
+    with pytest.raises(ReleaseError, match=rf"papers/c\.gz \({trouble}\); repair"):
+        open_diffs(tmp_path, "2026-01-06", "2026-01-13", ["papers"], cache)
+
+
+def test_a_file_beside_updates_and_deletes_is_an_error(tmp_path: Path, cache: Path) -> None:
+    (tmp_path / "diffs/2026-01-06_2026-01-13/papers/updates").mkdir(parents=True)
+    (tmp_path / "diffs/2026-01-06_2026-01-13/papers/part.gz").write_bytes(RECORD)
+    with pytest.raises(ReleaseError, match=r"papers/part\.gz \(a file beside updates and deletes\)"):
+        open_diffs(tmp_path, "2026-01-06", "2026-01-13", ["papers"], cache)
+
+
+def test_a_folder_that_cannot_be_read_is_an_error(releases: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbid(folder: Path) -> None:
+        iterdir = Path.iterdir
+
+        def refuse(self: Path) -> Iterator[Path]:
+            if self == folder:
+                raise PermissionError(13, "Permission denied", str(self))
+            return iterdir(self)
+
+        monkeypatch.setattr(Path, "iterdir", refuse)
+
+    forbid(releases / "2026-01-06/papers")
+    with pytest.raises(ReleaseError, match=r"2026-01-06/papers: cannot be read \(Permission denied\)"):
+        open_release(releases, "2026-01-06", cache)
+    monkeypatch.undo()
+    forbid(releases / "2026-01-06")
+    assert list_releases(releases) == ["2025-12-30", "2026-01-06"], "a release is not passed over in silence"
+    with pytest.raises(ReleaseError, match=r"2026-01-06.*cannot be read \(Permission denied\)"):
+        open_release(releases, "2026-01-06", cache)
+    monkeypatch.undo()
+    (releases / "lost+found").mkdir()
+    forbid(releases / "lost+found")
+    assert list_releases(releases) == ["2025-12-30", "2026-01-06"]
+    assert f"{releases}/lost+found (its name is no date)" in note_others(releases)
+
+
+def test_well_known_names_are_no_data(releases: Path, cache: Path) -> None:
+    before = open_release(releases, "2026-01-06", cache)
+    for name in ("README", "LICENSE.txt", "SHA256SUMS", "manifest.json", "_SUCCESS"):
+        (releases / "2026-01-06/papers" / name).write_text("x")
+    assert open_release(releases, "2026-01-06", cache) == before
+
+
+def test_a_dataset_that_is_there_twice_is_an_error(releases: Path, cache: Path) -> None:
+    (releases / "2026-01-06/papers.jsonl").write_bytes(RECORD)
+    with pytest.raises(ReleaseError, match="papers is there more than once"):
+        open_release(releases, "2026-01-06", cache)
+
+
+def test_only_dates_are_releases_and_the_rest_is_noted(
+    releases: Path, cache: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("old-backup", "2026-13-45", "2026-01-06x", "٢٠٢٦-٠١-٠٦", "20260113"):
+        shutil.copytree(releases / "2026-01-06", releases / name)
+    (releases / "2026-02-03").mkdir()
+    (releases / "diffs/old").mkdir(parents=True)
+    (releases / "2026-01-06/papers-old").mkdir()
+    assert list_releases(releases) == ["2025-12-30", "2026-01-06"]
+    noted = {note.removeprefix(f"{releases}/").split(" ")[0] for note in note_others(releases)}
+    assert noted == {
+        "README", "notes", "old-backup", "2026-13-45", "2026-01-06x", "٢٠٢٦-٠١-٠٦", "20260113", "2026-02-03",
+    }  # fmt: skip
+    assert note_other_diffs(releases) == [f"{releases}/diffs/old (not a folder named <date>_<date>)"]
+    open_release(releases, "2026-01-06", cache)
+    assert "papers-old" in caplog.text
+    with pytest.raises(ReleaseError, match="is not in"):
+        check_release(releases, "old-backup", GateSettings())
+
+
+def test_official_samples_are_a_release_of_single_files(shared: Path, cache: Path, tmp_path: Path) -> None:
+    (tmp_path / "2022-05-10").symlink_to(shared / "data/s2ag_official_samples")
+    found = open_release(tmp_path, "2022-05-10", cache)
     assert {name: [file.name for file in dataset.files] for name, dataset in found.items()} == {
         "papers": ["papers.gz"],
         "abstracts": ["abstracts.gz"],
