@@ -10,6 +10,7 @@ from schemas.identifiers import RunName
 CorpusRule = Literal["full_text", "abstract"]
 YearOnlySurvey = Literal["dec31", "jan1", "drop"]
 RetrieverName = Literal["bm25", "dense", "hybrid"]
+Stemming = Literal["none", "english"]
 DistanceReading = Literal["ge", "free_ops", "aligned"]
 BaselineName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 
@@ -98,6 +99,11 @@ class IndexSettings(Settings):
     """Which indexes to build over the documents."""
 
     bm25_fields: tuple[DocumentField, ...] = Field(default=("abstract",), description="Fields that get a BM25 index.")
+    stemming: Stemming = Field(
+        default="none",
+        description="How BM25 reduces words: not at all (as in the paper), or to English stems, which the names of "
+        "runs then say (+stemmed).",
+    )
     dense_fields: tuple[DocumentField, ...] = Field(default=("abstract",), description="Fields that get embeddings.")
     encoder: EncoderSettings = Field(
         default_factory=EncoderSettings, description="Encoder that computes the embeddings."

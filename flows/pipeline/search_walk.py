@@ -53,7 +53,10 @@ def ask_engines(pipeline: Pipeline, settings: SearchSettings, queries: Sequence[
     store, edition = pipeline.store, pipeline.edition
     new = edition not in Editions(store).names()
     files = open_query_files(queries)
-    steps = plan_engines(settings, files, None if new else _encoder(pipeline, settings), web_access())
+    encoder, stemming = (
+        (None, "none") if new else (_encoder(pipeline, settings), pipeline.read_stemming(settings.field))
+    )
+    steps = plan_engines(settings, files, encoder, web_access(), stemming)
     tags = tuple(step.settings.model_dump()["tag"] for step in steps[1:])
     judges = judge_settings(settings, tags, lambda model: choose_model(store.root, model))
     if len({who.tag for who in judges}) < len(judges):

@@ -22,6 +22,7 @@ from schemas.settings import (
     Resources,
     RetrieverName,
     RunSettings,
+    Stemming,
 )
 from tasks.store.editions import Editions
 from tasks.store.recipes import Recipes
@@ -206,12 +207,20 @@ class Pipeline:
 
     def _engine(self, retriever: RetrieverName, settings: RunSettings) -> Engine:
         """Returns the engine, with the encoder and the kind of approximate index that the edition has for the field."""
+        stemming = "none" if retriever == "dense" else self.read_stemming(settings.field)
         if retriever == "bm25":
-            return Engine(retriever, settings.field)
+            return Engine(retriever, settings.field, stemming=stemming)
         from tasks.index.ann import ann
 
         kind = self._settings(ann, settings.field).kind if settings.approximate else None
-        return Engine(retriever, settings.field, self.read_encoder(settings.field), kind)
+        return Engine(retriever, settings.field, self.read_encoder(settings.field), kind, stemming)
+
+    def read_stemming(self, field: str) -> Stemming:
+        """Returns how the edition's BM25 index of the field reduces words; `none` where there is no such index."""
+        from tasks.index.bm25 import bm25
+
+        has_index = f"bm25/{field}" in Editions(self.store).load(self.edition).slots
+        return self._settings(bm25, field).stemming if has_index else "none"
 
     def read_encoder(self, name: str) -> EncoderSettings:
         """Returns the encoder of the embeddings in the edition's slot `embeddings/<name>`.

@@ -12,8 +12,8 @@ import tantivy
 
 from schemas.errors import BadInput
 from schemas.identifiers import Field
-from schemas.settings import Settings
-from tasks.index.analysis import NAME, analyzer
+from schemas.settings import Settings, Stemming
+from tasks.index.analysis import NAMES, analyze, analyzer
 from tasks.index.fields import Bucket, FieldText, field_buckets, field_texts
 from tasks.index.ranked import Ranked, first_in_order
 from tasks.store.dataset import Dataset
@@ -41,6 +41,7 @@ class Bm25Settings(Settings):
     """Which field is indexed."""
 
     field: Field
+    stemming: Stemming = "none"
 
 
 class _Group(NamedTuple):
@@ -48,7 +49,7 @@ class _Group(NamedTuple):
 
     number: int
     buckets: tuple[Bucket, ...]
-    field: Field
+    settings: Bm25Settings
     scratch: Path
 
     @property
@@ -75,7 +76,7 @@ def bm25(work: Workspace[Bm25Settings]) -> None:
     """
     field = work.settings.field
     groups = {
-        f"{number:05d}": _Group(number, buckets, field, work.scratch)
+        f"{number:05d}": _Group(number, buckets, work.settings, work.scratch)
         for number, buckets in enumerate(_group_buckets(field_buckets(work, field)))
     }
     work.map_shards(_index_group, groups, {name: group.files for name, group in groups.items()})
@@ -98,15 +99,16 @@ def _group_buckets(buckets: Sequence[Bucket]) -> Iterator[tuple[Bucket, ...]]:
 def _index_group(shard: Shard, group: _Group) -> None:
     """Writes the segments of one group, and tantivy's description of them for the last shard to merge."""
     shard.counts.read = sum(bucket.rows for bucket in group.buckets)
-    texts = (text for bucket in group.buckets for text in field_texts(group.field, bucket))
+    field, stemming = group.settings.field, group.settings.stemming
+    texts = (text for bucket in group.buckets for text in field_texts(field, bucket))
     descriptions: list[dict[str, Any]] = []
     for place, chunk in enumerate(_chunks(texts)):
         folder = Path(mkdtemp(dir=group.scratch))  # stays until the build deletes its scratch
-        descriptions.append(_write_segments(shard, chunk, f"{group.number:08x}{place:08x}", folder))
+        descriptions.append(_write_segments(shard, chunk, f"{group.number:08x}{place:08x}", folder, stemming))
     merged = _merge_descriptions(descriptions)
     shard.counts.kept = sum(segment["max_doc"] for segment in merged["segments"])
     if missing := shard.counts.read - shard.counts.kept:
-        shard.counts.dropped[f"no_{group.field}"] = missing
+        shard.counts.dropped[f"no_{field}"] = missing
     shard.file(group.description).write_text(json.dumps(merged))
 
 
@@ -128,16 +130,18 @@ def _chunks(texts: Iterator[FieldText]) -> Iterator[Iterator[FieldText]]:
         yield chunk(first)
 
 
-def _write_segments(shard: Shard, texts: Iterable[FieldText], prefix: str, folder: Path) -> dict[str, Any]:
+def _write_segments(
+    shard: Shard, texts: Iterable[FieldText], prefix: str, folder: Path, stemming: Stemming
+) -> dict[str, Any]:
     """Indexes texts in an empty folder, moves the files to the shard under new names, and returns their description.
 
     One commit writes one segment, or a few in a fixed order when a single text exceeds the writer's memory.
     """
     schema = tantivy.SchemaBuilder()
-    schema.add_text_field(BODY, tokenizer_name=NAME, index_option="freq")
+    schema.add_text_field(BODY, tokenizer_name=NAMES[stemming], index_option="freq")
     schema.add_integer_field(CORPUS_ID, fast=True)
     index = tantivy.Index(schema.build(), path=str(folder))
-    index.register_tokenizer(NAME, analyzer())
+    index.register_tokenizer(NAMES[stemming], analyzer(stemming))
     writer = index.writer(heap_size=HEAP_BYTES, num_threads=1)
     for corpus_id, text in texts:
         writer.add_document(tantivy.Document(body=text, corpus_id=corpus_id))
@@ -180,11 +184,16 @@ class Bm25Index:
         except (ValueError, OSError) as error:
             raise BadInput(f"{dataset.path(FOLDER)}: {error}; rebuild stage bm25 with force") from error
         self._schema = index.schema
+        self._stemming: Stemming = dataset.manifest.settings(bm25).stemming
 
     @cached_property
     def size(self) -> int:
         """Number of indexed documents."""
         return self._searcher.num_docs
+
+    def terms(self, text: str) -> list[str]:
+        """Returns the index terms of a text in order, with repetitions."""
+        return analyze(text, self._stemming)
 
     def document_frequency(self, term: str) -> int:
         """Returns the number of documents that contain a term."""

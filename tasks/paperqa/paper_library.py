@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from schemas.paperqa import PaperId
 from schemas.settings import Resources
-from tasks.index.analysis import analyze
 from tasks.index.bm25 import Bm25Index
 from tasks.index.dense import DenseIndex
 from tasks.index.embeddings import open_encoder
@@ -123,7 +122,7 @@ class PaperLibrary:
         return self._rows(self._dense.search(vector, k, kept[places]).ids)
 
     def _bm25_rows(self, query: str, k: int, kept: NDArray[np.bool_]) -> Sequence[int]:
-        weights = {term: float(times) for term, times in Counter(analyze(query)).items()}
+        weights = {term: float(times) for term, times in Counter(self._bm25.terms(query)).items()}
         depth = max(FIRST_DEPTH, k)
         while True:
             found = self._rows(self._bm25.search(weights, depth).ids)

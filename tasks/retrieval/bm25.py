@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Mapping
 
 from schemas.errors import BadInput
-from tasks.index.analysis import analyze
 from tasks.index.bm25 import Bm25Index
 from tasks.retrieval.backoff import BackOff, require_depth, search_with_backoff
 from tasks.retrieval.retriever import Allowed, Found, Query, Vector, WeightedTerms
@@ -36,7 +35,7 @@ class Bm25Retriever:
 
     def terms(self, text: str) -> list[str]:
         """Returns the index terms of a text in order, with repetitions."""
-        return analyze(text)
+        return self._index.terms(text)
 
     def document_frequency(self, term: str) -> int:
         """Returns the number of documents that contain an index term."""
@@ -68,4 +67,4 @@ class Bm25Retriever:
                 if not (weight > 0 and math.isfinite(weight)):
                     raise BadInput(f"bm25: the weight of term {term!r} is {weight}; weights must be finite and > 0")
             return query.weights
-        return {term: float(times) for term, times in Counter(analyze(query)).items()}
+        return {term: float(times) for term, times in Counter(self._index.terms(query)).items()}

@@ -16,6 +16,7 @@ from tasks.index import bm25 as module
 from tasks.index.analysis import analyze
 from tasks.index.bm25 import Bm25Index, Bm25Settings, bm25
 from tasks.index.fields import Bucket, FieldText, field_texts
+from tasks.retrieval.bm25 import Bm25Retriever
 from tasks.store.dataset import Dataset
 from tests.corpus.conftest import Corpus
 from tests.index.conftest import give_documents, random_title
@@ -128,6 +129,17 @@ def test_a_failed_build_resumes_at_the_shard_with_the_same_bytes(
     resumed = corpus.build(bm25, SETTINGS, documents=documents)
     assert resumed.manifest.shards_resumed == 2
     assert resumed.ref.digest == undisturbed.ref.digest
+
+
+def test_a_stemmed_index_takes_forms_of_a_word_for_one_term_and_a_plain_one_does_not(corpus: Corpus) -> None:
+    documents = give_documents(corpus, rows({1: "Retrieving passages", 2: "Retrieval of a passage"}))
+    found: dict[str, list[int]] = {}
+    for stemming in ("none", "english"):
+        settings = Bm25Settings(field="title", stemming=stemming)
+        retriever = Bm25Retriever(Bm25Index(corpus.build(bm25, settings, documents=documents)))
+        assert retriever.document_frequency(retriever.terms("passage")[0]) == (2 if stemming == "english" else 1)
+        found[stemming] = sorted(hit.corpus_id for hit in retriever.search("PASSAGES", 5).hits)
+    assert found == {"none": [1], "english": [1, 2]}
 
 
 def test_an_index_without_documents_finds_nothing(corpus: Corpus) -> None:

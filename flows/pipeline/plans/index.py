@@ -11,7 +11,8 @@ from tasks.index.embeddings import EmbeddingSettings, embeddings
 def plan_index(settings: IndexSettings) -> list[Step]:
     """Returns the steps that build indexes over the edition's documents."""
     lexical = [
-        Step(f"bm25/{field}", bm25, Bm25Settings(field=field), _indexed_inputs(field)) for field in settings.bm25_fields
+        Step(f"bm25/{field}", bm25, Bm25Settings(field=field, stemming=settings.stemming), _indexed_inputs(field))
+        for field in settings.bm25_fields
     ]
     dense = [
         Step(

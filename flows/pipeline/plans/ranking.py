@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from flows.pipeline.plans.steps import Engine, Step, encoder_mark, limit_mark, same_names
+from flows.pipeline.plans.steps import Engine, Step, encoder_mark, limit_mark, same_names, stemming_mark
 from schemas.llm import ModelName
 from schemas.settings import RunSettings
 from tasks.ranking.baseline import find_baseline
@@ -13,14 +13,16 @@ from tasks.ranking.scores import ScoreSettings, scores
 def run_tag(baseline: str, engine: Engine, settings: RunSettings, model: ModelName | None = None) -> str:
     """Returns the name of a run: `<baseline>.<retriever>.<field>`, followed by marks for everything unusual.
 
-    The marks are `@<cutoff>` unless it is 100, `+<encoder>` unless it is the production encoder, `+<kind>` of an
-    approximate index, `+<model>` that the baseline asks, and `-first<n>` when the topics are limited.
+    The marks are `@<cutoff>` unless it is 100, `+<encoder>` unless it is the production encoder, `+stemmed` for a
+    stemmed BM25 index, `+<kind>` of an approximate index, `+<model>` that the baseline asks, and `-first<n>` when the
+    topics are limited.
     """
     tag = f"{baseline}.{engine.retriever}.{engine.field}"
     if settings.cutoff != 100:
         tag += f"@{settings.cutoff}"
     if engine.encoder:
         tag += encoder_mark(engine.encoder.model)
+    tag += stemming_mark(engine.stemming)
     if engine.ann:
         tag += f"+{engine.ann}"
     if model:

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from flows.pipeline.plans.steps import Step, encoder_mark, limit_mark
+from flows.pipeline.plans.steps import Step, encoder_mark, limit_mark, stemming_mark
 from schemas.errors import UsageError
 from schemas.llm import ModelName
 from schemas.messages import hide_queries
 from schemas.release import ReleaseDataset
 from schemas.search import EngineSettings, JudgeSettings, SearchSettings, has_password
-from schemas.settings import EncoderSettings
+from schemas.settings import EncoderSettings, Stemming
 from tasks.reports.report import ReportSettings
 from tasks.reports.search_report import search_report
 from tasks.search.engine import RegisteredEngine, WebAccess, find_engine
@@ -106,7 +106,11 @@ def needs_edition(settings: SearchSettings) -> bool:
 
 
 def plan_engines(
-    settings: SearchSettings, queries: ReleaseDataset, encoder: EncoderSettings | None, access: WebAccess
+    settings: SearchSettings,
+    queries: ReleaseDataset,
+    encoder: EncoderSettings | None,
+    access: WebAccess,
+    stemming: Stemming = "none",
 ) -> list[Step]:
     """Returns the steps that read the queries and send them to every engine.
 
@@ -115,6 +119,7 @@ def plan_engines(
         queries: Query files.
         encoder: Encoder of the field's embeddings; None: there are none.
         access: API keys and contact address for services on the web.
+        stemming: How the field's BM25 index reduces words.
 
     Raises:
         UsageError: There is no such engine, or two would have the same name.
@@ -122,7 +127,7 @@ def plan_engines(
     slots, stage = SearchSlots.of(queries), with_web(access)
     steps = [Step(slots.queries, search_queries, QuerySettings(), {"files": queries})]
     for text in settings.engines:
-        chosen, inputs = _engine(settings, read_choice(text), encoder)
+        chosen, inputs = _engine(settings, read_choice(text), encoder, stemming)
         step = Step(slots.results(chosen.tag), stage, chosen, {"queries": slots.queries, **inputs})
         if step.slot in {other.slot for other in steps}:
             raise UsageError(f"engine {text!r}: another one is named {step.slot.rpartition('/')[2]}; write NAME={text}")
@@ -131,11 +136,11 @@ def plan_engines(
 
 
 def _engine(
-    settings: SearchSettings, choice: Choice, encoder: EncoderSettings | None
+    settings: SearchSettings, choice: Choice, encoder: EncoderSettings | None, stemming: Stemming
 ) -> tuple[EngineSettings, dict[str, str | ReleaseDataset]]:
     """Returns an engine's settings, and its inputs besides the queries."""
     engine = choice.engine
-    tag = _engine_tag(settings, choice, encoder)
+    tag = _engine_tag(settings, choice, encoder, stemming)
     chosen = EngineSettings(
         engine=engine.name,
         engine_version=engine.version,
@@ -155,11 +160,11 @@ def _engine(
     return chosen, inputs
 
 
-def _engine_tag(settings: SearchSettings, choice: Choice, encoder: EncoderSettings | None) -> str:
+def _engine_tag(settings: SearchSettings, choice: Choice, encoder: EncoderSettings | None, stemming: Stemming) -> str:
     """Returns `<engine>`, `<engine>.<field>`, `file.<name>`, `url.<host>` or the given name, then marks.
 
-    The marks are `+<encoder>` unless it is the production encoder, `@<depth>` unless it is 20, and `-first<n>` when the
-    queries are limited.
+    The marks are `+<encoder>` unless it is the production encoder, `+stemmed` for a stemmed BM25 index, `@<depth>`
+    unless it is 20, and `-first<n>` when the queries are limited.
     """
     engine = choice.engine
     tag = engine.name
@@ -171,6 +176,8 @@ def _engine_tag(settings: SearchSettings, choice: Choice, encoder: EncoderSettin
     tag = choice.label or tag
     if "embeddings" in engine.parts and encoder:
         tag += encoder_mark(encoder.model)
+    if "bm25" in engine.parts:
+        tag += stemming_mark(stemming)
     return tag + _depth_and_limit(settings)
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from schemas.identifiers import Field
 from schemas.manifest import Ref
 from schemas.release import ReleaseDataset
-from schemas.settings import EncoderSettings, RetrieverName, Settings
+from schemas.settings import EncoderSettings, RetrieverName, Settings, Stemming
 from tasks.store.recipes import PlannedStage
 from tasks.store.stage import AnyStage
 
@@ -48,12 +48,14 @@ class Engine(NamedTuple):
         field: Which index.
         encoder: Encoder of the field's embeddings; None: the retriever uses none.
         ann: Kind of the field's approximate index; None: exact search.
+        stemming: How the field's BM25 index reduces words.
     """
 
     retriever: RetrieverName
     field: Field
     encoder: EncoderSettings | None = None
     ann: str | None = None
+    stemming: Stemming = "none"
 
     @property
     def inputs(self) -> dict[str, str]:
@@ -67,6 +69,11 @@ class Engine(NamedTuple):
 def same_names(*names: str) -> dict[str, str]:
     """Returns inputs whose slots have the same names."""
     return {name: name for name in names}
+
+
+def stemming_mark(stemming: Stemming) -> str:
+    """Returns the mark of a BM25 index with English stems in the name of a run; empty for one without stemming."""
+    return "" if stemming == "none" else "+stemmed"
 
 
 def encoder_mark(model: str, usual: str = EncoderSettings().model) -> str:

@@ -140,6 +140,7 @@ def no_model():
     [
         (Engine("bm25", "abstract"), RunSettings(), "title.bm25.abstract"),
         (Engine("bm25", "text"), RunSettings(cutoff=10), "title.bm25.text@10"),
+        (Engine("bm25", "text", stemming="english"), RunSettings(), "title.bm25.text+stemmed"),
         (Engine("dense", "abstract", EncoderSettings()), RunSettings(), "title.dense.abstract"),
         (Engine("dense", "abstract", MINILM), RunSettings(), "title.dense.abstract+minilm"),
         (
