@@ -8,6 +8,8 @@ from schemas.identifiers import Field as DocumentField
 from schemas.identifiers import RunName
 
 CorpusRule = Literal["full_text", "abstract"]
+SurveyScope = Literal["full_text", "references", "all"]
+LinkSource = Literal["bibliography", "citations", "both"]
 YearOnlySurvey = Literal["dec31", "jan1", "drop"]
 RetrieverName = Literal["bm25", "dense", "hybrid"]
 Stemming = Literal["none", "english"]
@@ -53,7 +55,18 @@ class CorpusSettings(Settings):
     survey_word: Literal["substring", "whole_word"] = Field(
         default="substring", description="How the word 'survey' must appear in the title of a candidate."
     )
+    survey_scope: SurveyScope | None = Field(
+        default=None,
+        description="Papers that can be surveys: those with full text (as in the paper), with a bibliography or "
+        "citations, or all; empty: full_text where documents need full text, otherwise all.",
+    )
+    survey_english: bool = Field(default=True, description="Take only papers in English as surveys, as in the paper.")
     survey_selector: BaselineName = Field(default="rules", description="Who decides whether a candidate is a survey.")
+    references: LinkSource | None = Field(
+        default=None,
+        description="What links a survey to the papers it cites: the bibliography of its full text (as in the paper), "
+        "the citations table, or both; empty: bibliography where documents need full text, otherwise both.",
+    )
     mindmaps: Literal["none", "figures"] = Field(
         default="none",
         description="Where mind-maps come from: none are built, or a model reads them from the surveys' figures.",
@@ -77,6 +90,21 @@ class CorpusSettings(Settings):
         ge=1,
         description="For development: keep all documents that a survey cites, and add others up to this number.",
     )
+
+    @property
+    def candidate_scope(self) -> SurveyScope:
+        """Papers that can be surveys: as chosen, or as suits the corpus."""
+        return self.survey_scope or ("full_text" if self.corpus == "full_text" else "all")
+
+    @property
+    def link_source(self) -> LinkSource:
+        """What links surveys to the papers they cite: as chosen, or as suits the corpus."""
+        return self.references or ("bibliography" if self.corpus == "full_text" else "both")
+
+    @property
+    def needs_full_texts(self) -> bool:
+        """Whether nothing can be built from a release without full texts."""
+        return "full_text" in (self.corpus, self.candidate_scope) or self.link_source == "bibliography"
 
 
 class EncoderSettings(Settings):

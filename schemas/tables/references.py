@@ -26,6 +26,7 @@ class ReferenceRow(NamedTuple):
             "`both`, `bibliography_only`, `citations_only` (the two paths disagree, or one is absent), `unmatched`",
         ),
     ]
+    used: Annotated[bool, Column(pa.bool_(), "It counts as a reference: the edition's source of links has it")]
 
 
 REFERENCES = declare(Table("references", ReferenceRow, key=("survey_id", "cited_id"), order=("survey_id", "cited_id")))

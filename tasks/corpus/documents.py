@@ -86,7 +86,7 @@ def _apply_limit(work: Workspace[DocumentSettings]) -> Path:
     ids = (pa.record_batch({"corpus_id": rows["corpus_id"].combine_chunks()}) for rows in papers)
     with open_session(limits_of(work), "choice") as db:
         db.from_arrow(pa.RecordBatchReader.from_batches(pa.schema([("corpus_id", pa.int64())]), ids)).create("eligible")
-        cited = work.dataset("references").relation(db).filter("cited_id IS NOT NULL")
+        cited = work.dataset("references").relation(db).filter("used AND cited_id IS NOT NULL")
         cited.select("cited_id").distinct().create("cited_papers")
         np.save(path, db.sql(LIMITED_IDS, params={"limit": work.settings.limit}).fetchnumpy()["corpus_id"])
     return path

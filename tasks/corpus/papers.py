@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from schemas.errors import BadInput
 from schemas.manifest import Counts
 from schemas.settings import Settings
 from schemas.tables.full_texts import FULL_TEXTS
 from schemas.tables.papers import PAPERS
+from tasks.corpus.buckets import matching_files
 from tasks.corpus.dates import resolve_date
 from tasks.store.parquet import write_table
 from tasks.store.shard import Shard
@@ -64,20 +64,10 @@ def papers(work: Workspace[PapersSettings]) -> None:
         BadInput: The inputs have different buckets.
     """
     records = work.dataset("paper_records").files()
-    abstracts = _matching_files(work, "abstract_records", records)
-    texts = _matching_files(work, "full_texts", records) if "full_texts" in work.inputs else [None] * len(records)
+    abstracts = matching_files(work, "abstract_records", records)
+    texts = matching_files(work, "full_texts", records) if "full_texts" in work.inputs else [None] * len(records)
     buckets = {r.stem: _Bucket(r, a, t) for r, a, t in zip(records, abstracts, texts, strict=True)}
     work.map_shards(_join_bucket, buckets, {name: bucket.files for name, bucket in buckets.items()})
-
-
-def _matching_files(work: Workspace[PapersSettings], name: str, like: list[Path]) -> list[Path]:
-    found = work.dataset(name).files()
-    if [path.name for path in found] != [path.name for path in like]:
-        raise BadInput(
-            f"stage papers: {name} has {len(found)} buckets, paper_records has {len(like)}; "
-            "build both with the same number of buckets"
-        )
-    return found
 
 
 def _join_bucket(shard: Shard, bucket: _Bucket) -> None:

@@ -5,8 +5,9 @@ ten thousand integers). Only the matching rows, about a hundred per survey, are 
 """
 
 import duckdb
+from pydantic import Field
 
-from schemas.settings import Settings
+from schemas.settings import LinkSource, Settings
 from schemas.tables.bibliography import BIBLIOGRAPHY
 from schemas.tables.references import REFERENCES
 from tasks.corpus.duckdb_session import iter_tables, limits_of, open_session
@@ -39,25 +40,36 @@ MERGED = """
         FROM by_bibliography b FULL JOIN by_citations c USING (survey_id, cited_id)
     )
     SELECT
-        survey_id, cited_id, coalesce(entries, 0)::INTEGER AS entries, mentions::INTEGER AS mentions,
-        in_bibliography, in_citations, is_influential,
+        survey_id, cited_id, CASE WHEN {bibliography} THEN coalesce(entries, 0) ELSE 0 END::INTEGER AS entries,
+        mentions::INTEGER AS mentions, in_bibliography, in_citations, is_influential,
         CASE WHEN in_bibliography AND in_citations THEN 'both'
              WHEN in_bibliography THEN 'bibliography_only'
-             ELSE 'citations_only' END AS linking
+             ELSE 'citations_only' END AS linking,
+        in_bibliography AND {bibliography} OR in_citations AND {citations} AS used
     FROM linked
     UNION ALL
-    SELECT survey_id, NULL, 1, mentions, false, false, NULL, 'unmatched' FROM entries WHERE cited_id IS NULL
+    SELECT survey_id, NULL, 1, mentions, false, false, NULL, 'unmatched', true
+    FROM entries WHERE cited_id IS NULL AND {bibliography}
     UNION ALL
-    SELECT survey_id, NULL, 0, NULL, false, false, NULL, 'unmatched'
-    FROM edges ANTI JOIN entries USING (survey_id) WHERE cited_id IS NULL
+    SELECT survey_id, NULL, 0, NULL, false, false, NULL, 'unmatched', true
+    FROM edges WHERE cited_id IS NULL AND {citations}
+        AND NOT ({bibliography} AND survey_id IN (SELECT survey_id FROM entries))
 """
+SOURCES: dict[LinkSource, dict[str, bool]] = {
+    "bibliography": {"bibliography": True, "citations": False},
+    "citations": {"bibliography": False, "citations": True},
+    "both": {"bibliography": True, "citations": True},
+}
+"""By source of links, whether the bibliography and the citations table count."""
+
 NOTES = """
     SELECT
         (SELECT count(*) FROM accepted) AS surveys,
-        count(DISTINCT survey_id) AS surveys_with_references,
-        count(DISTINCT survey_id) FILTER (entries > 0) AS surveys_with_bibliography,
+        count(DISTINCT survey_id) FILTER (used) AS surveys_with_references,
+        (SELECT count(DISTINCT survey_id) FROM entries) AS surveys_with_bibliography,
         count(DISTINCT survey_id) FILTER (in_citations) AS surveys_with_citations,
-        coalesce(sum(entries), 0) AS bibliography_entries,
+        (SELECT count(*) FROM entries) AS bibliography_entries,
+        count(*) FILTER (used) AS used,
         count(*) FILTER (linking = 'both') AS both,
         count(*) FILTER (linking = 'bibliography_only') AS bibliography_only,
         count(*) FILTER (linking = 'citations_only') AS citations_only,
@@ -67,25 +79,32 @@ NOTES = """
 
 
 class ReferenceSettings(Settings):
-    """No settings: both sources are always used."""
+    """What links surveys to the papers they cite."""
+
+    source: LinkSource = Field(default="both", description="Whose links count as references.")
 
 
-@stage("references", version=1, settings=ReferenceSettings, after="surveys")
+@stage("references", version=2, settings=ReferenceSettings, after="surveys")
 def references(work: Workspace[ReferenceSettings]) -> None:
     """Writes one row per paper that a survey cites, and one per entry or edge that is matched to no paper.
 
-    Entries of one bibliography that are matched to the same paper become one row, with their number in `entries`. An
-    edge of the citations table without a cited paper becomes a row only if the survey has no bibliography; otherwise it
-    is already one of the bibliography's unmatched entries. If one pair has contradicting flags, "influential" wins.
+    Links of the source that does not count are written too, with `used` false, so that the agreement of both sources
+    can be stated. Whether a reference is influential is known from the citations table, whatever the source.
 
-    Source: section 3.2 of the ResearchArena paper.
+    Entries of one bibliography that are matched to the same paper become one row, with their number in `entries`. An
+    edge of the citations table without a cited paper becomes a row unless the survey has a bibliography that counts;
+    then it is already one of the bibliography's unmatched entries. If one pair has contradicting flags, "influential"
+    wins.
+
+    Source: section 3.2 of the ResearchArena paper (`bibliography`).
     """
     for shard in work.pending(["part-00000"]):
         with shard, open_session(limits_of(work), shard.name) as db:
             _open_inputs(work, db)
             db.execute(ENTRIES)
             db.execute(EDGES)
-            db.execute(f"CREATE TEMP TABLE merged AS {MERGED}")
+            merged = MERGED.format(**SOURCES[work.settings.source])
+            db.execute(f"CREATE TEMP TABLE merged AS {merged}")
             rows = db.sql("FROM merged ORDER BY survey_id, cited_id NULLS LAST, entries, mentions")
             path = shard.file("part-00000.parquet")
             shard.counts.kept = write_table(path, REFERENCES, iter_tables(rows))

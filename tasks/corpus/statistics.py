@@ -33,6 +33,20 @@ COUNTS = """
         (SELECT count(*) FROM surveys WHERE accepted) AS accepted
     FROM papers
 """
+AGREEMENT = """
+    WITH links AS (FROM refs WHERE cited_id IS NOT NULL), compared AS (
+        SELECT survey_id FROM links GROUP BY ALL HAVING bool_or(in_bibliography) AND bool_or(in_citations)
+    )
+    SELECT count(DISTINCT survey_id) AS surveys, count(*) AS links,
+        count(*) FILTER (in_bibliography AND in_citations) AS both,
+        count(*) FILTER (in_bibliography AND in_citations) / nullif(count(*) FILTER (in_bibliography), 0)
+            AS of_bibliography,
+        count(*) FILTER (in_bibliography AND in_citations) / nullif(count(*) FILTER (in_citations), 0) AS of_citations,
+        count(*) FILTER (in_bibliography AND in_citations) / nullif(count(*), 0) AS of_all
+    FROM links SEMI JOIN compared USING (survey_id)
+"""
+"""Links of the surveys that both sources know, and the shares of them that both have."""
+
 GROUPS = "SELECT {column}, count(*) FROM {source} GROUP BY ALL ORDER BY count(*) DESC, {column}"
 FILTERED = "CREATE VIEW filtered AS FROM topics WHERE outcome NOT IN ('no_references', 'none_accessible')"
 """Surveys that pass the paper's two filters: those behind its numbers 7,952 and 17.18 %."""
@@ -44,7 +58,7 @@ PER_TOPIC = """
 """
 CITING_SURVEYS = """
     WITH accepted AS (SELECT corpus_id FROM surveys WHERE accepted)
-    SELECT survey_id, cited_id FROM refs SEMI JOIN accepted ON refs.cited_id = accepted.corpus_id
+    SELECT survey_id, cited_id FROM refs SEMI JOIN accepted ON refs.cited_id = accepted.corpus_id WHERE refs.used
 """
 
 
@@ -53,14 +67,18 @@ class StatisticsSettings(Settings):
 
 
 class CheckItem(NamedTuple):
-    """A number of this edition beside the paper's; None where either does not have it. Shares are in [0, 1]."""
+    """A number of this edition beside the paper's; None where either does not have it. Shares are in [0, 1].
+
+    `note` says how this edition's number is defined where the paper's definition is another one; otherwise it is empty.
+    """
 
     item: str
     ours: float | None
     paper: float | None
+    note: str = ""
 
 
-@stage("statistics", version=2, settings=StatisticsSettings, after="mindmaps")
+@stage("statistics", version=3, settings=StatisticsSettings, after="mindmaps")
 def statistics(work: Workspace[StatisticsSettings]) -> None:
     """Writes `statistics.json` and `figure4a.svg` to `figure4d.svg`.
 
@@ -82,6 +100,8 @@ def statistics(work: Workspace[StatisticsSettings]) -> None:
             coverages = _coverages(db)
             shapes = _shapes(work.dataset("mindmaps")) if "mindmaps" in work.inputs else []
             found = _describe(db, coverages, shapes)
+            checklist = [item._asdict() for item in _checklist(found, _read_notes(work))]
+            found = {"checklist": checklist, **found}
             shard.file("statistics.json").write_bytes(orjson.dumps(found, option=orjson.OPT_INDENT_2))
             _draw(shard, found, coverages, shapes)
 
@@ -96,12 +116,14 @@ def _describe(
 ) -> dict[str, Any]:
     """Returns all numbers of the edition, as in `statistics.json`."""
     overall = [row[0] for row in db.sql("SELECT coverage FROM filtered").fetchall()]
-    found: dict[str, Any] = {
+    return {
         "counts": _row(db, COUNTS),
         "dates": _groups(db, "date_precision", "papers"),
         "fields_of_study": {source: _fields(db, source) for source in ("documents", "surveys")},
         "outcomes": _groups(db, "outcome", "topics"),
         "linking": _groups(db, "linking", "refs"),
+        "linking_used": _groups(db, "linking", "(FROM refs WHERE used)"),
+        "agreement": _row(db, AGREEMENT),
         "dropped_references": _groups(db, "reason", "dropped"),
         "coverage": {
             "surveys": len(overall),
@@ -116,7 +138,6 @@ def _describe(
         "survey_graph": describe_graph(db.sql(CITING_SURVEYS).fetchall()),
         "mindmaps": describe_maps(shapes),
     }
-    return {"checklist": [item._asdict() for item in _checklist(found)], **found}
 
 
 def describe_graph(citations: Iterable[tuple[int, int]]) -> dict[str, float]:
@@ -161,23 +182,57 @@ def _spread(values: Sequence[int]) -> dict[str, float] | None:
     return {"least": min(values), "median": median(values), "mean": fmean(values), "most": max(values)}
 
 
-def _checklist(found: dict[str, Any]) -> list[CheckItem]:
+class _Notes(NamedTuple):
+    """How this edition's documents, surveys and references are defined, empty where they are the paper's."""
+
+    documents: str
+    surveys: str
+    references: str
+
+
+def _read_notes(work: Workspace[StatisticsSettings]) -> _Notes:
+    """Returns the notes on the checklist's numbers from the settings that the inputs were built with."""
+    made = {slot: work.dataset(slot).manifest.parameters for slot in ("documents", "surveys", "references")}
+    scopes = {"all": "among all papers", "references": "among papers with a bibliography or citations"}
+    surveys = [scopes.get(made["surveys"].get("scope", ""), "")]
+    surveys += ["in any language"] * (made["surveys"].get("english") is False)
+    surveys += ["selected by another rule than GPT-4"] * (made["surveys"].get("selector") != "model")
+    links = {"citations": "linked by the citations table", "both": "linked by bibliography or citations table"}
+    return _Notes(
+        "with title and abstract" if made["documents"].get("corpus") == "abstract" else "",
+        ", ".join(filter(None, surveys)),
+        links.get(made["references"].get("source", ""), ""),
+    )
+
+
+def _checklist(found: dict[str, Any], notes: _Notes) -> list[CheckItem]:
     counts, outcomes = found["counts"], found["outcomes"]
-    papers, candidates, accepted = counts["papers"], counts["candidates"], counts["accepted"]
+    candidates, accepted = counts["candidates"], counts["accepted"]
+    coverage = ", ".join(filter(None, (notes.documents, notes.references)))
+    filtered = ", ".join(filter(None, (notes.surveys, coverage)))
     return [
-        CheckItem("papers", papers, 81_100_000),
-        CheckItem("documents (the corpus)", counts["documents"], 12_000_000),
-        CheckItem("documents, share of papers", counts["documents"] / papers if papers else None, 0.148),
-        CheckItem("titles with 'survey'", candidates, None),
-        CheckItem("rejected by the selector, share", 1 - accepted / candidates if candidates else None, 0.85),
-        CheckItem("accepted by the selector", accepted, 9_993),
-        CheckItem("dropped: no references", outcomes.get("no_references", 0), 406),
-        CheckItem("dropped: no reference accessible", outcomes.get("none_accessible", 0), 1_635),
-        CheckItem("surveys", found["coverage"]["surveys"], 7_952),
+        CheckItem("papers in the release", counts["papers"], None),
+        CheckItem("English papers in S2ORC", None, 81_100_000, "a release does not tell them from the other papers"),
+        CheckItem("papers with full text", counts["with_full_text"], 12_000_000),
+        CheckItem("full texts, share of the English papers in S2ORC", None, 0.148),
+        CheckItem("documents (the corpus)", counts["documents"], 12_000_000, notes.documents),
+        CheckItem("titles with 'survey'", candidates, None, notes.surveys),
+        CheckItem(
+            "rejected by the selector, share", 1 - accepted / candidates if candidates else None, 0.85, notes.surveys
+        ),
+        CheckItem("accepted by the selector", accepted, 9_993, notes.surveys),
+        CheckItem("dropped: no references", outcomes.get("no_references", 0), 406, notes.references),
+        CheckItem("dropped: no reference accessible", outcomes.get("none_accessible", 0), 1_635, coverage),
+        CheckItem("surveys", found["coverage"]["surveys"], 7_952, filtered),
         CheckItem("dropped: no publication date", outcomes.get("no_date", 0), None),
         CheckItem("dropped: no reference left by the leakage rules", outcomes.get("none_left", 0), None),
         CheckItem("topics", outcomes.get("kept", 0), None),
-        CheckItem("surveys with half of the references or more, share", found["coverage"]["at_least_half"], 0.1718),
+        CheckItem(
+            "surveys with half of the references or more, share",
+            found["coverage"]["at_least_half"],
+            0.1718,
+            coverage,
+        ),
         CheckItem("mind-maps", found["mindmaps"]["maps"], 1_884),
         CheckItem("nodes per level of mind-maps, slope", found["mindmaps"]["slope"], 2.04),
         CheckItem("surveys right by manual check, share (23 of 25)", None, 0.92),

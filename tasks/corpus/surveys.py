@@ -1,6 +1,6 @@
 """Stage `surveys`: finds candidates by title and lets a selector decide which of them are literature surveys.
 
-Scale: titles and abstracts are streamed through DuckDB once. Only candidates (a few in ten thousand papers) are sorted,
+Scale: candidates are found bucket by bucket in worker processes. Only they (a few in ten thousand papers) are sorted,
 if needed on disk, and they are judged and written batch by batch.
 """
 
@@ -12,19 +12,12 @@ from pydantic import Field
 
 from schemas.llm import ModelName
 from schemas.manifest import Counts
-from schemas.settings import Settings
+from schemas.tables.dropped_candidates import DROPPED_CANDIDATES
 from schemas.tables.model_calls import MODEL_CALLS
 from schemas.tables.surveys import SURVEYS, SurveyRow
 from tasks.corpus.duckdb_session import iter_tables, limits_of, open_session
-from tasks.corpus.survey_selector import (
-    TITLE_PATTERNS,
-    Candidate,
-    ModelConnection,
-    SurveySelector,
-    Word,
-    connect_model,
-    find_selector,
-)
+from tasks.corpus.survey_candidates import CandidateSettings, Found, find_candidates
+from tasks.corpus.survey_selector import Candidate, ModelConnection, SurveySelector, connect_model, find_selector
 from tasks.llm.asker import call_rows, require_model
 from tasks.store.dataset import Dataset
 from tasks.store.parquet import write_table
@@ -36,8 +29,7 @@ CALLS = "calls"
 CANDIDATES = """
     CREATE TABLE candidates AS
     WITH found AS (
-        SELECT corpus_id, title, abstract, unhex(sha256(title || chr(31) || coalesce(abstract, ''))[:32]) AS text_digest
-        FROM papers WHERE regexp_matches(title, $pattern)
+        SELECT *, unhex(sha256(title || chr(31) || coalesce(abstract, ''))[:32]) AS text_digest FROM named
     ), known AS (
         SELECT * EXCLUDE (corpus_id, title), corpus_id AS known_as
         FROM earlier WHERE outcome = 'ok' AND prompt_id IS NOT DISTINCT FROM $prompt
@@ -61,17 +53,19 @@ BATCH = 4096
 """Candidates judged between two progress reports."""
 
 
-class SurveySettings(Settings):
+class SurveySettings(CandidateSettings):
     """How candidates are found, and which selector decides."""
 
-    word: Word = Field(default="substring", description="How a title must contain 'survey' to be a candidate.")
     selector: str = Field(default="rules", description="Selector that decides whether a candidate is a survey.")
     model: ModelName | None = Field(default=None, description="Model to ask, for a selector that asks one.")
 
 
-@stage("surveys", version=3, settings=SurveySettings, after="papers")
+@stage("surveys", version=4, settings=SurveySettings, after="papers")
 def surveys(work: Workspace[SurveySettings]) -> None:
     """Writes one row per candidate, accepted or not, with the reason; with a model also the side table `calls`.
+
+    Side table `dropped_candidates` has the papers whose titles pass the filter and which are out of scope or not in
+    English. Inputs: `papers`; for the scope `references` also `citation_records`, and `full_texts` where there are any.
 
     A verdict of the previous dataset is reused, with its calls, if title, abstract, selector, model and prompt are the
     same (`counts.notes`: `judged`, `known`). A candidate without a usable verdict is not accepted and counts as failed.
@@ -87,7 +81,7 @@ def surveys(work: Workspace[SurveySettings]) -> None:
     settings = work.settings
     selector = find_selector(settings.selector)
     require_model(f"survey selector {settings.selector}", selector.prompt_id is not None, settings.model)
-    read = sum(file.rows or 0 for file in work.dataset("papers").manifest.files)
+    found = find_candidates(work, CandidateSettings(**settings.model_dump(include=set(CandidateSettings.model_fields))))
     for shard in work.pending(["part-00000"]):
         with (
             shard,
@@ -95,12 +89,15 @@ def surveys(work: Workspace[SurveySettings]) -> None:
             open_session(limits_of(work), shard.name) as db,
         ):
             earlier = _find_reusable(work)
-            _find_candidates(work, db, earlier, selector)
+            _load_candidates(db, found, earlier, selector)
             _judge_new(work, db, selector, connection)
             verdicts = _counted(iter_tables(db.sql(VERDICTS)), shard.counts)
-            candidates = write_table(shard.file("part-00000.parquet"), SURVEYS, verdicts)
-            notes = dict(db.sql(NOTES).to_arrow_table().to_pylist()[0])
-            shard.counts.add(Counts(read=read, dropped={"title": read - candidates}, notes=notes))
+            write_table(shard.file("part-00000.parquet"), SURVEYS, verdicts)
+            dropped = db.read_parquet([str(path) for path in found.dropped]).order("corpus_id")
+            write_table(
+                shard.file(f"{DROPPED_CANDIDATES.name}-00000.parquet"), DROPPED_CANDIDATES, iter_tables(dropped)
+            )
+            shard.counts.add(Counts(notes=dict(db.sql(NOTES).to_arrow_table().to_pylist()[0])))
             if connection:
                 write_table(shard.file(f"{CALLS}-00000.parquet"), MODEL_CALLS, _all_calls(db, earlier, connection))
 
@@ -112,14 +109,13 @@ def _find_reusable(work: Workspace[SurveySettings]) -> Dataset | None:
     return next(alike, None) if work.takes_over or work.again else None
 
 
-def _find_candidates(
-    work: Workspace[SurveySettings], db: duckdb.DuckDBPyConnection, earlier: Dataset | None, selector: SurveySelector
+def _load_candidates(
+    db: duckdb.DuckDBPyConnection, found: Found, earlier: Dataset | None, selector: SurveySelector
 ) -> None:
     """Creates the table `candidates`: each candidate with its verdict from the earlier dataset, or nulls."""
-    work.dataset("papers").relation(db).create_view("papers")
+    db.read_parquet([str(path) for path in found.candidates]).create_view("named")
     (earlier.relation(db) if earlier else db.from_arrow(SURVEYS.empty())).create_view("earlier")
-    pattern = TITLE_PATTERNS[work.settings.word]
-    db.execute(CANDIDATES, {"pattern": pattern, "prompt": selector.prompt_id})
+    db.execute(CANDIDATES, {"prompt": selector.prompt_id})
 
 
 def _judge_new(

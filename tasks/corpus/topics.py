@@ -90,10 +90,10 @@ class TopicSettings(Settings):
 def topics(work: Workspace[TopicSettings]) -> None:
     """Writes accepted surveys with their outcome, qrels of the kept ones, and dropped references with the first reason.
 
-    A reference is relevant when it is a document of the corpus, is neither the survey itself nor an accepted survey,
-    and was published strictly before the horizon. The denominator of coverage is the number of entries in the survey's
-    bibliography. Where no bibliography could be read, it is the number of references that Semantic Scholar gives, if
-    that is larger than the number of linked ones.
+    Only rows of `references` with `used` count. A reference is relevant when it is a document of the corpus, is neither
+    the survey itself nor an accepted survey, and was published strictly before the horizon. The denominator of coverage
+    is the number of entries in the survey's bibliography. Where there is none, or it does not count, it is the number
+    of references that Semantic Scholar gives, if that is larger than the number of linked ones.
 
     Source: sections 3.2 and 5 of the ResearchArena paper.
     """
@@ -109,8 +109,9 @@ def topics(work: Workspace[TopicSettings]) -> None:
 
 
 def _open_inputs(work: Workspace[TopicSettings], db: duckdb.DuckDBPyConnection) -> None:
-    for name, view in (("papers", "papers"), ("documents", "documents"), ("references", "refs")):
-        work.dataset(name).relation(db).create_view(view)
+    for name in ("papers", "documents"):
+        work.dataset(name).relation(db).create_view(name)
+    work.dataset("references").relation(db).filter("used").create_view("refs")
     work.dataset("surveys").relation(db).filter("accepted").select("corpus_id").create("accepted")
     surveys = db.sql(SURVEYS).to_arrow_table()
     precisions = surveys["date_precision"].to_pylist()

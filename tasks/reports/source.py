@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 import orjson
 import polars as pl
@@ -20,15 +20,20 @@ class CheckedNumber(TypedDict):
     item: str
     ours: float | None
     paper: float | None
+    note: NotRequired[str]
 
 
 class Statistics(TypedDict):
-    """What the report reads of `statistics.json`: the paper's checklist, and counts by outcome or reason."""
+    """What the report reads of `statistics.json`: the paper's checklist, and counts by outcome or reason.
+
+    Statistics of older versions lack what is not required.
+    """
 
     checklist: list[CheckedNumber]
     outcomes: dict[str, int]
     dropped_references: dict[str, int]
     linking: dict[str, int]
+    agreement: NotRequired[dict[str, float | None]]
     dates: dict[str, int]
 
 

@@ -22,7 +22,7 @@ def many_papers(corpus: Corpus) -> Ref:
 
 
 def kept(corpus: Corpus, limit: int, cited: list[int | None]) -> set[int]:
-    rows = [{"survey_id": 1, "cited_id": i, "linking": "both"} for i in cited]
+    rows = [{"survey_id": 1, "cited_id": i, "linking": "both", "used": True} for i in cited]
     refs = corpus.given("references", {REFERENCES: rows})
     settings = DocumentSettings(corpus="abstract", limit=limit)
     built = corpus.build(documents, settings, papers=many_papers(corpus), references=refs)

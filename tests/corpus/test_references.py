@@ -2,11 +2,14 @@
 
 from typing import Any
 
+import pytest
+
 from schemas.manifest import Ref
+from schemas.settings import LinkSource
 from schemas.tables.bibliography import BIBLIOGRAPHY
 from schemas.tables.citation_records import CITATION_RECORDS
 from schemas.tables.full_texts import FULL_TEXTS
-from tasks.corpus.references import references
+from tasks.corpus.references import ReferenceSettings, references
 from tests.corpus.conftest import Corpus
 
 
@@ -34,9 +37,9 @@ def citations(corpus: Corpus, *edges: dict[str, Any]) -> Ref:
     return corpus.given("citation_records", {CITATION_RECORDS: edges}, buckets=2)
 
 
-def build(corpus: Corpus, surveys: Ref, edges: Ref, full_texts: Ref | None = None):
+def build(corpus: Corpus, surveys: Ref, edges: Ref, full_texts: Ref | None = None, source: LinkSource = "both"):
     inputs = {"surveys": surveys, "citation_records": edges} | ({"full_texts": full_texts} if full_texts else {})
-    return corpus.build(references, **inputs)
+    return corpus.build(references, ReferenceSettings(source=source), **inputs)
 
 
 def rows_of(dataset: Any, *columns: str) -> list[tuple[Any, ...]]:
@@ -57,6 +60,30 @@ def test_bibliography_and_citations_are_merged(corpus: Corpus):
         (12, "citations_only", False, True, False, 0, None),
         (None, "unmatched", False, False, None, 1, 2),
     ]
+
+
+@pytest.mark.parametrize(
+    ("source", "used", "unmatched"),
+    [
+        ("bibliography", [(1, 10, True), (1, 11, None)], [1]),
+        ("citations", [(1, 10, True), (1, 12, False), (2, 10, None)], [1, 2]),
+        ("both", [(1, 10, True), (1, 11, None), (1, 12, False), (2, 10, None)], [1, 2]),
+    ],
+)
+def test_the_source_decides_which_links_count(
+    corpus: Corpus, source: LinkSource, used: list[Any], unmatched: list[int]
+):
+    edges = [cite(1, 10, True), cite(1, 12, False), cite(1, None, edge=1), cite(2, 10), cite(2, None, edge=2)]
+    entries = print_entries(1, (10, 3), (11, 1), (None, 2))
+    found = build(corpus, corpus.accepted(1, 2), citations(corpus, *edges), texts(corpus, entries), source)
+    rows = found.table().to_pylist()
+    linked = [row for row in rows if row["cited_id"] is not None]
+    counting = [row for row in linked if row["used"]]
+    assert [(row["survey_id"], row["cited_id"], row["is_influential"]) for row in counting] == used
+    assert [row["survey_id"] for row in rows if row["cited_id"] is None and row["used"]] == unmatched
+    every = {(1, 10): "both", (1, 11): "bibliography_only", (1, 12): "citations_only", (2, 10): "citations_only"}
+    assert {(row["survey_id"], row["cited_id"]): row["linking"] for row in linked} == every
+    assert found.manifest.counts.notes["used"] == len(used) + len(unmatched)
 
 
 def test_entries_of_the_same_paper_become_one_row(corpus: Corpus):

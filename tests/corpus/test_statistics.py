@@ -29,6 +29,11 @@ def topic(topic_id: int, outcome: str, coverage: float | None, fields: list[str]
     return {**known, "coverage": coverage, "relevant": relevant, "influential": relevant // 2}
 
 
+def link(survey: int, cited: int, linking: str) -> dict[str, Any]:
+    paths = {"in_bibliography": linking != "citations_only", "in_citations": linking != "bibliography_only"}
+    return {"survey_id": survey, "cited_id": cited, "linking": linking, "used": True, **paths}
+
+
 def edition(corpus: Corpus) -> dict[str, Ref]:
     papers = [
         {"corpus_id": i, "date": date(2020, 1, 1), "date_precision": "day", "fields_of_study": fields, "abstract": "a"}
@@ -43,10 +48,12 @@ def edition(corpus: Corpus) -> dict[str, Ref]:
         topic(4, "no_references", None, []),
     ]
     references = [
-        {"survey_id": 0, "cited_id": 1, "linking": "both"},
-        {"survey_id": 1, "cited_id": 0, "linking": "both"},
-        {"survey_id": 2, "cited_id": 5, "linking": "citations_only"},
-        {"survey_id": 2, "linking": "unmatched"},
+        link(0, 1, "both"),
+        link(1, 0, "both"),
+        link(1, 3, "bibliography_only"),
+        link(1, 4, "citations_only") | {"used": False},
+        link(2, 5, "citations_only"),
+        {"survey_id": 2, "linking": "unmatched", "used": True},
     ]
     gone = [{"topic_id": 0, "corpus_id": 1, "reason": "survey"}, {"topic_id": 1, "corpus_id": 0, "reason": "survey"}]
     return {
@@ -75,9 +82,12 @@ def test_the_checklist_compares_with_the_numbers_of_the_paper(corpus: Corpus):
     assert found["fields_of_study"]["surveys"] == {"Geology": 2, "Physics": 2}
     assert found["coverage"]["by_field"]["Geology"] == {"surveys": 2, "at_least_half": 0.5}
     assert found["relevant"] == {"total": 6, "least": 2, "median": 3.0, "mean": 3.0, "most": 4}
-    assert found["linking"] == {"both": 2, "citations_only": 1, "unmatched": 1}
+    assert found["linking"] == {"both": 2, "bibliography_only": 1, "citations_only": 2, "unmatched": 1}
+    assert found["linking_used"] == {"both": 2, "bibliography_only": 1, "citations_only": 1, "unmatched": 1}
+    shares = {"of_bibliography": pytest.approx(2 / 3), "of_citations": pytest.approx(2 / 3), "of_all": 1 / 2}
+    assert found["agreement"] == {"surveys": 2, "links": 4, "both": 2} | shares
     assert found["dropped_references"] == {"survey": 2}
-    assert (found["survey_graph"]["citations"], found["survey_graph"]["cycles"]) == (2, 1)
+    assert (found["survey_graph"]["citations"], found["survey_graph"]["cycles"]) == (3, 1)  # 1 -> 4 does not count
 
 
 def test_files_depend_on_the_numbers_alone(corpus: Corpus, tmp_path: Path):

@@ -19,7 +19,8 @@ BEFORE = DAY - timedelta(days=1)
 
 
 def refer(survey: int, cited: int | None, influential: bool | None = None, entries: int = 1) -> dict[str, Any]:
-    return {"survey_id": survey, "cited_id": cited, "entries": entries, "is_influential": influential, "linking": "-"}
+    found = {"survey_id": survey, "cited_id": cited, "entries": entries, "is_influential": influential}
+    return {**found, "linking": "-", "used": True}
 
 
 def survey(corpus_id: int, day: date | None = DAY, precision: str = "day", **more: Any) -> dict[str, Any]:
@@ -157,3 +158,10 @@ def test_qrels_follow_the_definition(new_corpus, surveys, dates, pairs):
     assert {row["topic_id"] for row in built.table().to_pylist()} == set(surveys)
     kept = {row["topic_id"] for row in built.table().to_pylist() if row["outcome"] == "kept"}
     assert kept == {i for i, _ in relevant}
+
+
+def test_only_links_of_the_chosen_source_become_judgments(corpus: Corpus):
+    references = [refer(1, 10), refer(1, 11) | {"used": False}, refer(2, 11) | {"used": False}]
+    built = build(corpus, [survey(1), survey(2)], references, {10: BEFORE, 11: BEFORE})
+    assert qrels(built) == {(1, 10): 1}
+    assert (row(built, 1)["references"], row(built, 2)["outcome"]) == (1, "no_references")

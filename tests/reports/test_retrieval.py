@@ -213,7 +213,7 @@ def test_the_corpus_section_counts_and_draws(source: ReportSource) -> None:
     corpus = next(section for section in page.sections if section.title == "Corpus")
     checklist, *figures = corpus.blocks
     assert isinstance(checklist, TableBlock)
-    assert checklist.rows == (("Documents <all>", 40.0, 12_000_000.0), ("Maps", None, 1884.0))
+    assert checklist.rows == (("Documents <all>", 40.0, 12_000_000.0, None), ("Maps", None, 1884.0, None))
     assert [figure.name for figure in figures] == ["figure4a", "figure4b", "figure4c", "figure4d"]
     counts = next(section for section in page.sections if section.title == "From surveys to topics").blocks
     by_name = {block.name: block.rows for block in counts if isinstance(block, TableBlock)}

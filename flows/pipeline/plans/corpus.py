@@ -48,9 +48,10 @@ def plan_corpus(
         UsageError: A stage asks a model and none is set up.
     """
     texts = release.get("s2orc_v2") or release.get("s2orc")
-    if settings.corpus == "full_text" and texts is None:
+    if settings.needs_full_texts and texts is None:
         raise ReleaseError(
-            "the release has no full texts (dataset s2orc_v2 or s2orc); add it, or build with --corpus abstract"
+            "the release has no full texts (dataset s2orc_v2 or s2orc); add it, or build with --corpus abstract and "
+            "without --survey-scope full_text and --references bibliography"
         )
     files = {slot: {"files": release[dataset]} for slot, dataset in RECORDS.items()}
     with_texts = {"full_texts": {"files": texts}} if texts else {}
@@ -77,8 +78,11 @@ def plan_update(settings: CorpusSettings, update: Update, choose_model: Callable
     Raises:
         ReleaseError: The edition has no full texts, which the settings need.
     """
-    if settings.corpus == "full_text" and "full_texts" not in update.records:
-        raise ReleaseError("the edition has no full texts; build the release whole, or with --corpus abstract")
+    if settings.needs_full_texts and "full_texts" not in update.records:
+        raise ReleaseError(
+            "the edition has no full texts; build the release whole, or with --corpus abstract and without "
+            "--survey-scope full_text and --references bibliography"
+        )
     inputs = {
         slot: {"earlier": earlier, **{f"diff-{place:03d}": diff for place, diff in enumerate(diffs)}}
         for slot, (earlier, diffs) in update.records.items()
@@ -97,6 +101,7 @@ def _plan_from_records(
     records = RecordSettings(buckets=settings.buckets)
     stages = (paper_records, abstract_records, citation_records, full_texts)
     with_texts = same_names("full_texts") if "full_texts" in inputs else {}
+    citing = same_names("citation_records") | with_texts if settings.candidate_scope == "references" else {}
     limited = {"references": "references"} if settings.limit_documents else {}
     return [
         *(Step(stage.name, stage, records, inputs[stage.name]) for stage in stages if stage.name in inputs),
@@ -106,12 +111,19 @@ def _plan_from_records(
             surveys,
             SurveySettings(
                 word=settings.survey_word,
+                scope=settings.candidate_scope,
+                english=settings.survey_english,
                 selector=settings.survey_selector,
                 model=choose_model() if find_selector(settings.survey_selector).prompt_id else None,
             ),
-            same_names("papers"),
+            same_names("papers") | citing,
         ),
-        Step("references", references, ReferenceSettings(), same_names("surveys", "citation_records") | with_texts),
+        Step(
+            "references",
+            references,
+            ReferenceSettings(source=settings.link_source),
+            same_names("surveys", "citation_records") | with_texts,
+        ),
         Step(
             "documents",
             documents,

@@ -1,6 +1,6 @@
 """The corpus in numbers beside the paper's, with Figure 4."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from tasks.reports.blocks import FigureBlock, Section, TableBlock
 from tasks.reports.source import ReportSource, Statistics
@@ -28,6 +28,7 @@ def sections(source: ReportSource) -> list[Section]:
                     "references_dropped", "References that are not in the qrels", "Reason", found["dropped_references"]
                 ),
                 _counts("linking", "References of surveys by how they were linked", "Linked by", found["linking"]),
+                *_agreement(found),
                 _counts("date_precision", "Papers by the precision of their date", "Precision", found["dates"]),
             ),
         ),
@@ -39,13 +40,35 @@ def _svg(source: ReportSource, name: str) -> str:
 
 
 def _checklist(found: Statistics) -> TableBlock:
-    rows = tuple((item["item"], item["ours"], item["paper"]) for item in found["checklist"])
+    rows = tuple((item["item"], item["ours"], item["paper"], item.get("note")) for item in found["checklist"])
     return TableBlock(
         "checklist",
         "Numbers of the paper's sections 3 and 4",
-        ("Item", "This edition", "Paper"),
+        ("Item", "This edition", "Paper", "Differs from the paper"),
         rows,
         "The paper used the release of 6 February 2024. '-': not counted here, or not reported there.",
+    )
+
+
+def _agreement(found: Statistics) -> Iterator[TableBlock]:
+    """Yields how far bibliographies and citations table agree on the surveys that both know."""
+    numbers = found.get("agreement")
+    if numbers is None:
+        return
+    names = {
+        "surveys": "surveys that both know",
+        "links": "links of either",
+        "both": "links of both",
+        "of_bibliography": "both, share of the bibliographies' links",
+        "of_citations": "both, share of the citations table's links",
+        "of_all": "both, share of all links",
+    }
+    yield TableBlock(
+        "link_agreement",
+        "Agreement of bibliographies and citations table",
+        ("Over the surveys that both know", "Number"),
+        tuple((name, numbers[key]) for key, name in names.items()),
+        "The first table counts every link that was found; the settings say which of them count as references.",
     )
 
 

@@ -134,6 +134,24 @@ def test_every_dataset_is_that_of_the_release_read_whole(weeks: Weeks) -> None:
     assert by_diff["paper_records"].key != whole["paper_records"].key
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        CorpusSettings(buckets=4),
+        CorpusSettings(buckets=4, survey_scope="references", references="citations"),
+    ],
+    ids=lambda settings: f"{settings.candidate_scope}-{settings.link_source}",
+)
+def test_surveys_and_references_of_a_week_are_those_of_the_release_read_whole(
+    weeks: Weeks, settings: CorpusSettings
+) -> None:
+    name = f"{settings.candidate_scope}-{settings.link_source}"
+    by_diff = weeks.pipeline("diff", name).update_corpus(settings, open_update(weeks.machines["diff"], OLD, NEW))
+    whole = weeks.pipeline("whole", name).build_corpus(settings, open_files(weeks.machines["whole"], NEW))
+    assert {slot: ref.digest for slot, ref in by_diff.items()} == {slot: ref.digest for slot, ref in whole.items()}
+    assert weeks.pipeline("diff", name).store.open(by_diff["topics"]).manifest.counts.kept > 0
+
+
 def test_only_changed_texts_are_encoded_and_judged(opened: Callable[[str, str], Any]) -> None:
     assert opened(OLD, "embeddings/abstract").manifest.counts.notes["reused"] == 0
     notes = opened(NEW, "embeddings/abstract").manifest.counts.notes

@@ -66,6 +66,7 @@ fields = st.sampled_from(["title", "abstract", "text"])
     st.builds(
         CorpusSettings,
         corpus=st.sampled_from(["full_text", "abstract"]),
+        survey_scope=st.sampled_from(["full_text", "references", "all", None]),
         limit_documents=st.none() | st.integers(1, 100),
     ),
     st.builds(
@@ -92,6 +93,7 @@ def test_every_input_is_made_before_it_is_needed_and_stages_are_in_the_order_of_
         ({"runs": RunSettings(baselines=("title",), retrievers=("bm25", "hybrid"), seed=1)}, {"run", "scores"}),
         ({"index": IndexSettings(encoder=MINILM)}, {"embeddings", "run", "scores"}),
         ({"corpus": CorpusSettings(year_only_survey="jan1")}, {"topics", "statistics", "run", "scores"}),
+        ({"corpus": CorpusSettings(references="both")}, {"references", "topics", "statistics", "run", "scores"}),
     ],
 )
 def test_a_setting_touches_the_stages_that_it_can_change(changed, touched):
@@ -115,6 +117,28 @@ def test_full_texts_are_optional_where_the_corpus_does_not_need_them():
     assert "full_texts" not in slots
     with pytest.raises(ReleaseError, match="--corpus abstract"):
         plan_corpus(CorpusSettings(), WITHOUT_TEXTS, no_model)
+
+
+@pytest.mark.parametrize(
+    ("settings", "scope", "source"),
+    [
+        (CorpusSettings(), "full_text", "bibliography"),  # as the paper
+        (CorpusSettings(corpus="abstract"), "all", "both"),
+        (CorpusSettings(survey_scope="references", references="citations"), "references", "citations"),
+    ],
+)
+def test_surveys_and_their_references_follow_the_corpus_unless_the_settings_say_otherwise(settings, scope, source):
+    steps = {step.slot: step for step in plan_corpus(settings, WITH_TEXTS, no_model)}
+    assert steps["surveys"].settings.model_dump()["scope"] == scope
+    assert steps["references"].settings.model_dump()["source"] == source
+    assert ("citation_records" in steps["surveys"].inputs) == (scope == "references")
+
+
+@pytest.mark.parametrize("needs", [{"survey_scope": "full_text"}, {"references": "bibliography"}])
+def test_full_texts_are_required_for_what_only_they_can_tell(needs):
+    settings = CorpusSettings.model_validate({"corpus": "abstract", **needs})
+    with pytest.raises(ReleaseError, match="--survey-scope full_text and --references bibliography"):
+        plan_corpus(settings, WITHOUT_TEXTS, no_model)
 
 
 def test_mind_maps_are_read_from_figures_of_the_release_or_of_a_web_server():
