@@ -31,7 +31,9 @@ class Resources(Settings):
         default=4.0, gt=0, description="Memory that DuckDB may use before it writes to disk, in GiB."
     )
     device: Literal["auto", "cpu", "cuda"] = Field(default="auto", description="Where encoders and FAISS run.")
-    batch_size: int = Field(default=64, ge=1, le=4096, description="Number of texts that the encoder embeds at once.")
+    batch_size: int = Field(
+        default=0, ge=0, le=4096, description="Texts that the encoder embeds at once; 0: 8 on a CPU, 64 on a GPU."
+    )
     runner: Literal["processes", "ray"] = Field(
         default="processes",
         description="Where shards run: in processes on this machine, or on the Ray cluster at RAY_ADDRESS "

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
@@ -19,15 +20,18 @@ from schemas.identifiers import Field
 from schemas.manifest import Counts
 from schemas.settings import EncoderSettings, Resources, Settings
 from schemas.tables.embeddings import embeddings_table
+from tasks.index.checkpoint import EncodedBlocks
 from tasks.index.encoder import Device, Encoder
 from tasks.index.fields import Bucket, FieldText, field_buckets, field_texts
 from tasks.store.dataset import Dataset
 from tasks.store.parquet import TableWriter
-from tasks.store.shard import Shard
+from tasks.store.shard import MARKERS, SCRATCH, SHARED, Shard
 from tasks.store.stage import stage
 from tasks.store.workspace import Progress, Workspace
 
 DESCRIPTION = "encoder.json"
+KEPT = "encoded"
+"""Scratch folder with the encoded texts of unfinished buckets."""
 CHUNK = 4096
 """Texts in memory at a time; they are sorted by length before encoding."""
 ROW_GROUP = 1024
@@ -49,7 +53,8 @@ def embeddings(work: Workspace[EmbeddingSettings]) -> None:
     describes the encoder down to the digest of its weights.
 
     Vectors are normalised in float32 (norm 1 within 1e-6) and stored in float16 (norm 1 within 1e-3), so readers
-    normalise them again. A text that an earlier dataset of the same encoder contains is not encoded again
+    normalise them again. Of a killed stage, all but the last half minute of encoding is kept.
+    A text that an earlier dataset of the same encoder contains is not encoded again
     (`counts.notes`: `encoded`, `reused`), and an unchanged bucket is reused as a whole. Equal texts give equal bytes on
     the same device with the same batches; otherwise components differ by rounding errors below 1e-3.
     """
@@ -66,7 +71,7 @@ def embeddings(work: Workspace[EmbeddingSettings]) -> None:
         job = _RemoteJob(work.settings, work.resources, made_by, tuple(dataset.folder for dataset in earlier))
         tasks = {name: (bucket, job) for name, bucket in zip(reads, buckets, strict=True)}
         work.map_shards(_embed_remotely, tasks, reads, _as_reused, accelerated=True)
-    tools = _Tools(encoder, KnownVectors([] if work.runner.remote else earlier))
+    tools = _Tools(encoder, KnownVectors([] if work.runner.remote else earlier), made_by)
     for shard in work.pending([*reads, "encoder"], reads, _as_reused):
         with shard:
             if shard.name == "encoder":
@@ -77,10 +82,11 @@ def embeddings(work: Workspace[EmbeddingSettings]) -> None:
 
 
 class _Tools(NamedTuple):
-    """The loaded model, and the vectors that need no encoding."""
+    """The loaded model, the vectors that need no encoding, and the description of the model."""
 
     encoder: Encoder
     known: "KnownVectors"
+    made_by: str
 
 
 def _progress(work: Workspace[EmbeddingSettings], place: int, buckets: int, bucket: Bucket) -> Callable[[int], None]:
@@ -116,7 +122,7 @@ def _open_once(job: _RemoteJob) -> _Tools:
             f"encoder on {socket.gethostname()} is {found}, but where the stage runs it is {job.made_by}; "
             "install the same model on all machines"
         )
-    return _Tools(encoder, KnownVectors([Dataset(folder) for folder in job.known]))
+    return _Tools(encoder, KnownVectors([Dataset(folder) for folder in job.known]), job.made_by)
 
 
 def _as_reused(counts: Counts) -> Counts:
@@ -124,7 +130,7 @@ def _as_reused(counts: Counts) -> Counts:
     return counts.model_copy(update={"notes": {"encoded": 0, "reused": counts.kept}})
 
 
-def open_encoder(dataset: Dataset, device: Device = "auto", batch_size: int = 64) -> Encoder:
+def open_encoder(dataset: Dataset, device: Device = "auto", batch_size: int = 0) -> Encoder:
     """Opens the encoder that made a dataset of stage `embeddings`, to encode queries.
 
     Raises:
@@ -248,8 +254,9 @@ def _stored_description(dataset: Dataset) -> dict[str, str | int]:
 def _embed_bucket(
     shard: Shard, field: Field, bucket: Bucket, tools: _Tools, report: Callable[[int], None] = lambda rows: None
 ) -> None:
-    """Writes the vectors of one bucket, a chunk at a time."""
-    encoder, known = tools
+    """Writes the vectors of one bucket, a chunk at a time; what was encoded before a kill is not encoded again."""
+    encoder, known, made_by = tools
+    blocks = EncodedBlocks(_kept_folder(shard), encoder, made_by)
     table = embeddings_table(encoder.dimensions)
     encoded = reused = 0
     name = f"part-{shard.name}.parquet"
@@ -258,7 +265,9 @@ def _embed_bucket(
             digests = [hashlib.sha256(text.encode()).digest()[:16] for _, text in chunk]
             vectors = np.empty((len(chunk), encoder.dimensions), np.float16)
             missing = known.fill(vectors, digests, name)
-            vectors[missing] = encoder.encode([chunk[position].text for position in missing])
+            before = writer.rows + len(chunk) - len(missing)
+            new = [chunk[position].text for position in missing], [digests[position] for position in missing]
+            vectors[missing] = blocks.encode(*new, lambda done, before=before: report(before + done))
             writer.write(_rows(table.arrow, chunk, digests, vectors))
             reused += len(chunk) - len(missing)
             encoded += len(missing)
@@ -267,6 +276,15 @@ def _embed_bucket(
     if missing := shard.counts.read - shard.counts.kept:
         shard.counts.dropped[f"no_{field}"] = missing
     shard.counts.notes = {"encoded": encoded, "reused": reused}
+
+
+def _kept_folder(shard: Shard) -> Path:
+    """Returns where the encoded texts of an unfinished bucket are kept; deletes those of finished ones."""
+    kept = shard.folder / SCRATCH / SHARED / KEPT
+    for folder in kept.glob("*"):
+        if (shard.folder / MARKERS / f"{folder.name}.json").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+    return kept / shard.name
 
 
 def _chunks(texts: Iterator[FieldText]) -> Iterator[list[FieldText]]:

