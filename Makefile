@@ -10,7 +10,7 @@ STAMP := $(VENV)/.installed
 EXTRAS := dense,organize,llm,pdf,docs,dev
 export HF_HUB_OFFLINE ?= 1
 
-.PHONY: demo test lint types docs bench ui e2e
+.PHONY: demo test lint types docs bench ui e2e soak
 
 demo: $(STAMP)
 	$(RUN)/arena demo
@@ -32,6 +32,11 @@ docs: $(STAMP)
 
 bench: $(STAMP)
 	$(RUN)/pytest -m bench tests/bench
+
+SOAK ?= --seed 1
+
+soak: $(STAMP)
+	$(RUN)/python -m tests.soak $(SOAK)
 
 ui: $(STAMP)
 	$(RUN)/arena ui

@@ -1,0 +1,62 @@
+"""One bit flipped in a stored file: what uses it refuses or is unharmed, and a rerun of what is damaged restores it."""
+
+import random
+from pathlib import Path
+
+from tests.soak.ledger import Outcome, Verdict
+from tests.soak.world import CHAPTERS, CORPUS, OLD, Finished, World, run_arena
+
+USES = (
+    ("edition", "verify", OLD),
+    ("run", "discovery", "--edition", OLD, "--baselines", "title", "--retrievers", "bm25", "--force", "run", "scores"),
+    (*CORPUS, "--force", "topics", "documents"),
+    ("edition", "publish", OLD),
+    ("search", "graph learning", "--edition", OLD),
+)
+HEAL = ("rerun", "--damaged", "--edition", OLD)
+
+
+def flip_a_bit(world: World, chance: random.Random, folder: Path) -> Outcome:
+    """Flips a bit of a stored file; uses it, heals what is damaged, and compares with the undisturbed digests."""
+    last = len(CHAPTERS)
+    root = world.copy(last, folder)
+    kinds: dict[str, list[Path]] = {}
+    for path in sorted(path for path in root.rglob("*") if path.is_file() and not path.is_symlink()):
+        relative = path.relative_to(root)
+        kind = relative.parts[0] if path.suffix == ".parquet" else f"{relative.parts[0]}/*{path.suffix or path.name}"
+        if path.stat().st_size and "draft" not in kind and not kind.endswith(".lock"):
+            kinds.setdefault(kind, []).append(path)
+    kind = chance.choice(sorted(kinds))
+    path = chance.choice(kinds[kind])
+    _flip(path, chance)
+    use = chance.choice(USES)
+    subject = f"{kind} ({' '.join(use[:2])})"
+    used = run_arena(use, world.environment(root), folder)
+    if wrong := _judge(used, world, root):
+        return Outcome(subject, wrong, f"{path.relative_to(root)}: {used.complaint or used.last_line or 'no word'}")
+    healed = run_arena(HEAL, world.environment(root), folder)
+    if healed.code:
+        return Outcome(subject, Verdict.LOST, f"{path.relative_to(root)}: {used.last_line}; then: {healed.last_line}")
+    if differences := world.differences(last - 1, root):
+        return Outcome(subject, Verdict.LOST, f"{path.relative_to(root)}: healed, and {differences}")
+    checked = run_arena(("edition", "verify", OLD), world.environment(root), folder)
+    if checked.code:
+        return Outcome(subject, Verdict.LOST, f"{path.relative_to(root)}: healed, and then {checked.last_line}")
+    return Outcome(subject, Verdict.REFUSED if used.code else Verdict.EQUAL)
+
+
+def _judge(used: Finished, world: World, root: Path) -> Verdict | None:
+    """Returns what is wrong with a use of a damaged store: other results in silence, or an error nobody can use."""
+    if used.code == 0:
+        return Verdict.DIFFERENT if world.differences(len(CHAPTERS) - 1, root) else None
+    if used.late or used.left:
+        return Verdict.HANGING
+    return Verdict.RAW if used.complaint else None
+
+
+def _flip(path: Path, chance: random.Random) -> None:
+    data = bytearray(path.read_bytes())
+    place = chance.randrange(len(data) * 8)
+    data[place // 8] ^= 1 << place % 8
+    path.chmod(0o644)
+    path.write_bytes(data)
