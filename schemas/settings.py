@@ -144,7 +144,42 @@ class IndexSettings(Settings):
     )
 
 
-class RunSettings(Settings):
+class TopicSubset(Settings):
+    """The topics that a stage works on: all, the first ones, or a sample."""
+
+    limit_topics: int | None = Field(default=None, ge=1, description="Development only: the first topics by id.")
+    sample_topics: int | None = Field(
+        default=None, ge=1, description="Topics of a random sample that is stratified by field of study and year."
+    )
+    seed: int = Field(default=42, description="Seed of all random choices.")
+
+
+class TopicSample(Settings):
+    """Which topics the systems of a task work on."""
+
+    limit_topics: int | None = Field(
+        default=None, ge=1, description="For development: use only this many topics, by ascending id."
+    )
+    sample_topics: int | None = Field(
+        default=None,
+        ge=1,
+        description="Use only a random sample of this many topics, drawn with the seed so that each field of study and "
+        "year has its share.",
+    )
+    sample_systems: tuple[BaselineName, ...] = Field(
+        default=(), description="Systems that use only the sample, such as storm; empty: all of them."
+    )
+
+    seed: int = Field(default=42, description="Seed of all random choices.")
+
+    def subset_of(self, system: str) -> TopicSubset:
+        """Returns the topics of a system."""
+        sampled = not self.sample_systems or system in self.sample_systems
+        size = self.sample_topics if sampled else None
+        return TopicSubset(limit_topics=self.limit_topics, sample_topics=size, seed=self.seed)
+
+
+class RunSettings(TopicSample):
     """Which systems to run on which indexes."""
 
     baselines: tuple[BaselineName, ...] = Field(default=("title", "feedback"), description="Systems to run.")
@@ -159,13 +194,10 @@ class RunSettings(Settings):
     model: str | None = Field(
         default=None, description="Language model that systems use; empty: ARENA_LLM_MODEL of the machine."
     )
-    limit_topics: int | None = Field(
-        default=None, ge=1, description="For development: use only this many topics, by ascending id."
-    )
     seed: int = Field(default=42, description="Seed of all random choices, such as bootstrap samples.")
 
 
-class OrganizationSettings(Settings):
+class OrganizationSettings(TopicSample):
     """Which builders organize which references, and how their trees are scored."""
 
     builders: tuple[BaselineName, ...] = Field(
@@ -206,8 +238,5 @@ class OrganizationSettings(Settings):
     )
     model: str | None = Field(
         default=None, description="Language model that builders use; empty: ARENA_LLM_MODEL of the machine."
-    )
-    limit_topics: int | None = Field(
-        default=None, ge=1, description="For development: use only this many topics, by ascending id."
     )
     seed: int = Field(default=42, description="Seed of the choice of examples and of the bootstrap.")

@@ -52,7 +52,7 @@ def _estimate(store: Store, slots: dict[str, Ref], step: Step) -> StepEstimate |
     if model is None or demand is None:
         return None
     maps = store.open(slots["mindmaps"]) if "mindmaps" in step.inputs and "mindmaps" in slots else None
-    topics = evaluated_topics(store.open(slots["topics"]), settings.limit_topics, maps)
+    topics = evaluated_topics(store.open(slots["topics"]), settings, maps)
     access = model_access(store.root)
     if access is None:
         raise UsageError("no language model is set up; set ARENA_LLM_BASE_URL and ARENA_LLM_API_KEY")

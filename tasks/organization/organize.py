@@ -13,7 +13,7 @@ from schemas.errors import BadInput, MissingDependency, ModelError, StageFailed,
 from schemas.identifiers import Outcome
 from schemas.llm import ModelName
 from schemas.mindmap import Shape, dump_tree, load_tree, tree_shape
-from schemas.settings import Settings
+from schemas.settings import TopicSubset
 from schemas.tables.runs import OUTCOMES, OUTLINES
 from schemas.tables.trees import TREES, TreeRow
 from schemas.topic import Topic
@@ -37,7 +37,7 @@ NOT_THE_BUILDER = (TransientError, MissingDependency, ModelError)
 """Errors that say nothing about a builder: they end the stage."""
 
 
-class OrganizeSettings(Settings):
+class OrganizeSettings(TopicSubset):
     """Which builder makes the trees, and of which references."""
 
     builder: str = Field(pattern=r"^[a-z][a-z0-9_]*$", description="Who makes the trees.")
@@ -47,8 +47,6 @@ class OrganizeSettings(Settings):
     )
     depth: int = Field(default=100, ge=1, description="How many documents of a run are taken, from the top.")
     examples: int = Field(default=3, ge=0, description="Mind-maps of other surveys that a builder is shown.")
-    limit_topics: int | None = Field(default=None, ge=1, description="Development only: the first topics by id.")
-    seed: int = Field(default=42, description="Of the choice of examples, and for builders that draw something.")
     model: ModelName | None = Field(default=None, description="Which model the builder asks; empty: none.")
     tag: str = Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.@+-]*$", description="Name of the system.")
 
@@ -94,7 +92,7 @@ def organize(work: Workspace[OrganizeSettings]) -> None:
     """
     settings = work.settings
     found = _find_builder(work)
-    rows = evaluated_topics(work.dataset("topics"), settings.limit_topics, work.dataset("mindmaps"))
+    rows = evaluated_topics(work.dataset("topics"), settings, work.dataset("mindmaps"))
     topics = [Topic(*row) for row in rows.select("topic_id", "title", "horizon").iter_rows()]
     subjects = Subjects(
         items=topics,

@@ -12,7 +12,7 @@ from schemas.errors import BadInput, MissingDependency, ModelError, TransientErr
 from schemas.identifiers import CorpusId, Outcome
 from schemas.identifiers import Field as DocumentField
 from schemas.llm import ModelName
-from schemas.settings import BaselineName, RetrieverName, Settings
+from schemas.settings import BaselineName, RetrieverName, TopicSubset
 from schemas.topic import Hit, Topic
 from tasks.llm.subjects import NOTE_LENGTH, attempt
 from tasks.ranking.baseline import Kit, System
@@ -21,7 +21,7 @@ NOT_THE_SYSTEM = (TransientError, MissingDependency, ModelError)
 """Errors that say nothing about a system: they end the stage."""
 
 
-class SystemSettings(Settings):
+class SystemSettings(TopicSubset):
     """Which system runs, and over what."""
 
     baseline: BaselineName
@@ -29,8 +29,6 @@ class SystemSettings(Settings):
     retriever: RetrieverName
     field: DocumentField
     cutoff: int = Field(default=100, ge=1, le=10_000, description="Rank depth of the run.")
-    limit_topics: int | None = Field(default=None, ge=1, description="Development only: the first topics by id.")
-    seed: int = Field(default=42, description="For systems that draw something.")
     references: Literal["corpus", "oracle"] = Field(
         default="corpus", description="Search all documents, or the survey's own references alone (to organise them)."
     )

@@ -56,7 +56,7 @@ def run(work: Workspace[SystemSettings]) -> None:
     _find_system(settings)
     _require_inputs(work)
     maps = work.dataset("mindmaps") if "mindmaps" in work.inputs else None
-    topics = evaluated_topics(work.dataset("topics"), settings.limit_topics, maps)
+    topics = evaluated_topics(work.dataset("topics"), settings, maps)
     in_workers = "embeddings" not in work.inputs and settings.model is None
     searched = tuple((name, work.dataset(name).folder) for name in sorted(work.inputs) if name not in NOT_SEARCHED)
     relevant = read_qrels(work.dataset("topics")) if settings.references == "oracle" else None

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from schemas.errors import StageFailed
-from schemas.settings import Settings
+from schemas.settings import TopicSubset
 from schemas.tables.scores import SCORES, SUMMARIES, ScoreRow, SummaryRow
 from tasks.metrics.ranking import Labels, all_measures, evaluate_run
 from tasks.ranking.evaluated_topics import evaluated_topics, read_qrels
@@ -22,12 +22,10 @@ from tasks.store.stage import stage
 from tasks.store.workspace import Workspace
 
 
-class ScoreSettings(Settings):
-    """How a run is scored."""
+class ScoreSettings(TopicSubset):
+    """How a run is scored; the topics are those of the run, and the seed is also that of the bootstrap over topics."""
 
-    seed: int = Field(default=42, description="Of the bootstrap over topics.")
     resamples: int = Field(default=RESAMPLES, ge=100, description="Of the bootstrap over topics.")
-    limit_topics: int | None = Field(default=None, ge=1, description="As the run's: the first topics by id.")
     measures: tuple[str, ...] = Field(
         default_factory=lambda: tuple(all_measures()), description="Which measures, sorted; by default all there are."
     )
@@ -66,7 +64,7 @@ def scores(work: Workspace[ScoreSettings]) -> None:
     Raises:
         StageFailed: The run was made for other topics than the settings ask for.
     """
-    run, topics = work.dataset("run"), evaluated_topics(work.dataset("topics"), work.settings.limit_topics)
+    run, topics = work.dataset("run"), evaluated_topics(work.dataset("topics"), work.settings)
     tag = run.manifest.settings(run_stage).tag
     outcomes = _read_outcomes(run, topics, tag)
     groups = group_members([[f"field:{field}" for field in fields] for fields in topics["fields_of_study"].to_list()])
@@ -90,7 +88,7 @@ def _read_outcomes(run: Dataset, topics: pl.DataFrame, tag: str) -> TopicOutcome
     if outcomes["topic_id"].to_list() != topics["topic_id"].to_list():
         raise StageFailed(
             f"stage scores: run {tag} was made for {len(outcomes)} topics, these settings ask for {len(topics)} or for "
-            "others; score it with the limit on topics and the topics that it was made with"
+            "others; score it with the limit or sample, the seed and the topics that it was made with"
         )
     return TopicOutcomes((outcomes["outcome"] == "scored").to_numpy(), outcomes["fallback"].to_numpy())
 

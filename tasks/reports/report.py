@@ -86,6 +86,10 @@ def _warnings(source: ReportSource) -> Iterator[str]:
     runs = [source.datasets[f"run:{tag}"].manifest.settings(run) for tag in source.tags]
     for limit in sorted({made.limit_topics for made in runs if made.limit_topics}):
         yield f"Some runs are limited to the first {limit} topics: use these figures for development only."
+    sampled = [made for made in runs if made.sample_topics]
+    for size in sorted({made.sample_topics for made in sampled if made.sample_topics}):
+        tags = ", ".join(made.tag for made in sampled if made.sample_topics == size)
+        yield f"{tags}: over a sample of {size:,} topics. Only the tables of differences compare them with other runs."
 
 
 def _asked(dataset: Dataset) -> str | None:

@@ -62,10 +62,11 @@ class ReportSource:
             for row in self.datasets[f"scores:{tag}"].table("summaries").to_pylist()
         ]
 
-    def values(self, tag: str, measure: str) -> list[float]:
-        """Returns a run's values under graded labels in the order of the topics, 0 for one that cannot be evaluated."""
+    def values(self, tag: str, measure: str) -> dict[int, float]:
+        """Returns a run's values under graded labels by topic, 0 for one that cannot be evaluated."""
         rows = pl.scan_parquet(self.datasets[f"scores:{tag}"].files()).filter(labels="graded", measure=measure)
-        return rows.sort("topic_id").collect()["value"].fill_null(0).to_list()
+        found = rows.select("topic_id", pl.col("value").fill_null(0)).sort("topic_id").collect()
+        return dict(found.iter_rows())
 
     @cached_property
     def lineage(self) -> tuple[Dataset, ...]:

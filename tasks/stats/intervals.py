@@ -1,6 +1,6 @@
 """Uncertainty of means: bootstrap intervals, and the paired comparison of two systems."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -43,6 +43,25 @@ class Comparison(NamedTuple):
     wins: int
     ties: int
     losses: int
+
+    @property
+    def topics(self) -> int:
+        """Topics that both systems were compared on."""
+        return self.wins + self.ties + self.losses
+
+
+def compare_common(system: Mapping[int, float], other: Mapping[int, float], seed: int = 42) -> Comparison | None:
+    """Compares two systems on the topics that both have a value for; None where they have none in common.
+
+    Args:
+        system: Value of a measure by topic.
+        other: The same of the system to compare with.
+        seed: Of both resamplings.
+    """
+    common = sorted(system.keys() & other.keys())
+    if not common:
+        return None
+    return compare(*(np.array([values[topic] for topic in common]) for values in (system, other)), seed=seed)
 
 
 def bootstrap_intervals(values: Values, seed: int, resamples: int = RESAMPLES) -> Intervals:

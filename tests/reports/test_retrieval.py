@@ -16,6 +16,7 @@ from schemas.tables.runs import OUTCOMES, RUNS
 from tasks.metrics.ranking import Judged, all_measures, column_labels, measure
 from tasks.metrics.ranking.measure import _registry  # pyright: ignore[reportPrivateUsage]
 from tasks.ranking.answers import SystemSettings
+from tasks.ranking.evaluated_topics import evaluated_topics
 from tasks.ranking.scores import ScoreSettings, scores
 from tasks.reports.blocks import Change, Estimate, TableBlock
 from tasks.reports.report import ReportSettings, compose, report
@@ -137,13 +138,34 @@ def test_values_are_means_over_all_topics(source: ReportSource) -> None:
     assert second["Recall@100"].mean == pytest.approx(1 / 3)
     assert rows(found["selection_influential"])[FIRST]["MRR"].mean == 1, "topics 1 and 3 have influential references"
     assert rows(found["selection_influential"])[FIRST]["Topics"] == 2
-    ((run, change),) = found["discovery_differences"].rows
-    assert run == SECOND and found["discovery_differences"].caption.endswith(FIRST)
+    ((run, change, common),) = found["discovery_differences"].rows
+    assert (run, common) == (SECOND, 3) and found["discovery_differences"].caption.endswith(FIRST)
     assert isinstance(change, Change) and change.difference == pytest.approx(-0.5 / 3)
     fields = {row[:2]: row[2:] for row in found["by_field"].rows}
     assert set(fields) == {(field, tag) for field in ("Biology", "Physics") for tag in (FIRST, SECOND)}
     recall, _, topics = fields["Biology", FIRST]
     assert isinstance(recall, Estimate) and (recall.mean, topics) == (0.25, 2)
+
+
+def test_a_sampled_run_is_compared_on_the_topics_it_has_in_common(store: Store) -> None:
+    refs, tag = publish_edition(store), f"{FIRST}-sample2"
+    rule = ScoreSettings(sample_topics=2)
+    chosen = evaluated_topics(store.open(refs["topics"]), rule)["topic_id"].to_list()
+    settings = SystemSettings(
+        baseline="title", baseline_version=1, retriever="bm25", field="abstract", tag=tag, sample_topics=2
+    )
+    hits = [{"topic_id": t, "corpus_id": FOUND[FIRST][t], "rank": 1, "score": -1.0, "tag": tag} for t in chosen]
+    ended = [{"topic_id": t, "outcome": "scored", "note": None, "fallback": False} for t in chosen]
+    run = publish(store, "run", {"part": (RUNS, hits), "outcomes": (OUTCOMES, ended)}, settings)
+    sampled = store.build(Request(scores, rule, {"run": run, "topics": refs["topics"]})).ref
+    source = opened(store, refs | {f"run:{tag}": run, f"scores:{tag}": sampled})
+    found = tables(source)
+    differences = {row[0]: row[1:] for row in found["discovery_differences"].rows}
+    assert found["discovery_differences"].caption.endswith(FIRST)
+    assert {name: common for name, (_, common) in differences.items()} == {SECOND: 3, tag: 2}
+    assert differences[tag][0] == Change(0.0, 1.0)
+    assert rows(found["discovery"])[tag]["Topics"] == 2
+    assert any(tag in warning and "a sample of 2 topics" in warning for warning in compose(source, NAMES).warnings)
 
 
 def test_the_papers_rows_stand_beside(source: ReportSource) -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from schemas.errors import BadInput
-from tasks.stats.intervals import bootstrap_intervals, compare
+from tasks.stats.intervals import bootstrap_intervals, compare, compare_common
 
 GENERATOR = np.random.default_rng(7)
 
@@ -88,3 +88,11 @@ def test_equal_systems_do_not_differ() -> None:
 def test_bad_input_is_named(system: np.ndarray, other: np.ndarray, message: str) -> None:
     with pytest.raises(BadInput, match=message):
         compare(system, other)
+
+
+def test_systems_are_compared_on_their_common_topics():
+    system, other = {1: 0.5, 2: 0.25, 3: 1.0, 9: 0.0}, {3: 0.5, 2: 0.25, 1: 0.25, 4: 1.0}
+    found = compare_common(system, other, seed=3)
+    assert found == compare(np.array([0.5, 0.25, 1.0]), np.array([0.25, 0.25, 0.5]), seed=3)
+    assert (found.topics, found.wins, found.ties) == (3, 2, 1)
+    assert compare_common(system, {7: 1.0}) is None

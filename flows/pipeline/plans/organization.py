@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from flows.pipeline.plans.ranking import plan_run
-from flows.pipeline.plans.steps import Engine, Step, encoder_mark, limit_mark
+from flows.pipeline.plans.steps import Engine, Step, check_sample, encoder_mark, sample_mark
 from schemas.errors import UsageError
 from schemas.llm import ModelName
 from schemas.release import ReleaseDataset
@@ -49,8 +49,10 @@ class OrganizationPlan:
         """Returns the steps: outlines of the surveys' references, a tree per builder and source, scores of the trees.
 
         Raises:
-            UsageError: There is no such builder, it lacks an index, or it asks a model and none is set up.
+            UsageError: There is no such builder, it lacks an index, it asks a model and none is set up, or a sample is
+                for other builders.
         """
+        check_sample(self.settings, self.settings.builders)
         builders = [find_builder(name) for name in self.settings.builders]
         outlines = {made_by.name: self._outline(made_by) for made_by in builders if self._needs_outline(made_by)}
         trees = [
@@ -71,8 +73,7 @@ class OrganizationPlan:
             baselines=(made_by.name,),
             retrievers=(engine.retriever,),
             field=settings.field,
-            limit_topics=settings.limit_topics,
-            seed=settings.seed,
+            **settings.subset_of(made_by.name).model_dump(),
         )
         return plan_run(made_by.name, engine, chosen, self.choose_model(), oracle=True)
 
@@ -101,8 +102,7 @@ class OrganizationPlan:
             builder_version=made_by.version,
             references="run" if source.run else "oracle",
             depth=settings.depth,
-            limit_topics=settings.limit_topics,
-            seed=settings.seed,
+            **settings.subset_of(made_by.name).model_dump(),
             model=model,
             tag=tag,
         )
@@ -112,7 +112,8 @@ class OrganizationPlan:
         """Returns `<builder>`, `<builder>.oracle` or `<builder>.<run>`, then marks for what else decides the tree.
 
         The marks are `.<field>` whose embeddings it reads, `+<encoder>` unless it is the production encoder, `+<model>`
-        that it asks, and `-first<n>` when the topics are limited. A tree of an agent's outline has the run's name.
+        that it asks, `-first<n>` when the topics are limited, and `-sample<n>` for a sample of them. A tree of an
+        agent's outline has the run's name.
         """
         settings = self.settings
         if "outline" in made_by.needs:
@@ -124,7 +125,7 @@ class OrganizationPlan:
             tag += "" if mark in tag else mark
         if model:
             tag += f"+{model.short}"
-        return tag + limit_mark(settings.limit_topics)
+        return tag + sample_mark(settings.subset_of(made_by.name))
 
     def _scores(self, trees: Step) -> Step:
         settings = self.settings

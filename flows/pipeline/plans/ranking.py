@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from flows.pipeline.plans.steps import Engine, Step, encoder_mark, limit_mark, same_names, stemming_mark
+from flows.pipeline.plans.steps import Engine, Step, check_sample, encoder_mark, same_names, sample_mark, stemming_mark
 from schemas.llm import ModelName
 from schemas.settings import RunSettings
 from tasks.ranking.baseline import find_baseline
@@ -14,8 +14,8 @@ def run_tag(baseline: str, engine: Engine, settings: RunSettings, model: ModelNa
     """Returns the name of a run: `<baseline>.<retriever>.<field>`, followed by marks for everything unusual.
 
     The marks are `@<cutoff>` unless it is 100, `+<encoder>` unless it is the production encoder, `+stemmed` for a
-    stemmed BM25 index, `+<kind>` of an approximate index, `+<model>` that the baseline asks, and `-first<n>` when the
-    topics are limited.
+    stemmed BM25 index, `+<kind>` of an approximate index, `+<model>` that the baseline asks, `-first<n>` when the
+    topics are limited, and `-sample<n>` for a sample of them, followed by `s<seed>` unless the seed is 42.
     """
     tag = f"{baseline}.{engine.retriever}.{engine.field}"
     if settings.cutoff != 100:
@@ -27,7 +27,7 @@ def run_tag(baseline: str, engine: Engine, settings: RunSettings, model: ModelNa
         tag += f"+{engine.ann}"
     if model:
         tag += f"+{model.short}"
-    return tag + limit_mark(settings.limit_topics)
+    return tag + sample_mark(settings.subset_of(baseline.partition(".")[0]))
 
 
 def plan_run(
@@ -48,8 +48,7 @@ def plan_run(
         retriever=engine.retriever,
         field=engine.field,
         cutoff=settings.cutoff,
-        limit_topics=settings.limit_topics,
-        seed=settings.seed,
+        **settings.subset_of(name).model_dump(),
         references="oracle" if oracle else "corpus",
         model=model,
         tag=tag,
@@ -68,14 +67,18 @@ def plan_runs(settings: RunSettings, engines: Sequence[Engine], choose_model: Ca
         choose_model: Returns the model to ask; called only when a baseline asks one.
 
     Raises:
-        UsageError: There is no such baseline, or it asks a model and none is set up.
+        UsageError: There is no such baseline, it asks a model and none is set up, or a sample is for other systems.
     """
+    check_sample(settings, settings.baselines)
     runs: list[Step] = []
+    scored: list[Step] = []
     for name in settings.baselines:
         model = choose_model() if find_baseline(name).asks else None
-        runs += [plan_run(name, engine, settings, model) for engine in engines]
-    rule = ScoreSettings(seed=settings.seed, limit_topics=settings.limit_topics)
-    return runs + [
-        Step(step.slot.replace("run/", "scores/", 1), scores, rule, {"run": step.slot, "topics": "topics"})
-        for step in runs
-    ]
+        rule = ScoreSettings.model_validate(settings.subset_of(name).model_dump())
+        made = [plan_run(name, engine, settings, model) for engine in engines]
+        runs += made
+        scored += [
+            Step(step.slot.replace("run/", "scores/", 1), scores, rule, {"run": step.slot, "topics": "topics"})
+            for step in made
+        ]
+    return runs + scored

@@ -1,13 +1,14 @@
 """The parts of a plan: steps, engines, and the marks in the names of runs."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
+from schemas.errors import UsageError
 from schemas.identifiers import Field
 from schemas.manifest import Ref
 from schemas.release import ReleaseDataset
-from schemas.settings import EncoderSettings, RetrieverName, Settings, Stemming
+from schemas.settings import EncoderSettings, RetrieverName, Settings, Stemming, TopicSample, TopicSubset
 from tasks.store.recipes import PlannedStage
 from tasks.store.stage import AnyStage
 
@@ -82,6 +83,29 @@ def encoder_mark(model: str, usual: str = EncoderSettings().model) -> str:
         return ""
     name = model.rstrip("/").rpartition("/")[2]
     return "+" + (_SHORT_NAMES.get(name) or re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-"))
+
+
+def check_sample(settings: TopicSample, systems: Collection[str]) -> None:
+    """Checks that the systems to be sampled are among those of the task.
+
+    Raises:
+        UsageError: A system is unknown to the task, or no size is given.
+    """
+    if unknown := sorted(set(settings.sample_systems) - set(systems)):
+        raise UsageError(
+            f"--sample-systems names {', '.join(unknown)}, and the systems to run are {', '.join(systems)}; "
+            "name some of these"
+        )
+    if settings.sample_systems and settings.sample_topics is None:
+        raise UsageError("--sample-systems needs the size of the sample; add --sample-topics")
+
+
+def sample_mark(subset: TopicSubset) -> str:
+    """Returns the marks of a run over part of the topics: `-first20`, `-sample200`, `-sample200s7` with seed 7."""
+    if subset.sample_topics is None:
+        return limit_mark(subset.limit_topics)
+    seed = "" if subset.seed == TopicSubset().seed else f"s{subset.seed}"
+    return f"{limit_mark(subset.limit_topics)}-sample{subset.sample_topics}{seed}"
 
 
 def limit_mark(limit: int | None) -> str:

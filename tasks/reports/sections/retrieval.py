@@ -4,15 +4,13 @@ from collections.abc import Mapping
 from itertools import groupby
 from operator import attrgetter
 
-import numpy as np
-
 from schemas.tables.scores import SummaryRow
 from tasks.metrics.ranking import Labels, RankingTask, all_measures, column_labels
 from tasks.ranking.views import VIEWS, marked
 from tasks.reports.blocks import Cell, Change, Estimate, Section, TableBlock
 from tasks.reports.published import PUBLISHED
 from tasks.reports.source import ReportSource
-from tasks.stats.intervals import compare
+from tasks.stats.intervals import compare_common
 from tasks.stats.summaries import ALL
 
 _NOTE = (
@@ -113,21 +111,23 @@ def _paper_table(name: str, caption: str, task: RankingTask) -> TableBlock:
 
 
 def _comparison(source: ReportSource, name: str, task: RankingTask) -> TableBlock:
-    """Compares each run with the best one, by a paired test over the same topics."""
+    """Compares each run with the best one, by a paired test over the topics that both answered."""
     measure = VIEWS[task].headline
-    columns = {tag: np.array(source.values(tag, measure)) for tag in source.tags}
-    best = max(columns, key=lambda tag: (columns[tag].mean(), tag))
+    columns = {tag: source.values(tag, measure) for tag in source.tags}
+    best = max(columns, key=lambda tag: (len(columns[tag]), sum(columns[tag].values()), tag))
     rows: list[tuple[Cell, ...]] = []
     for tag, values in columns.items():
         if tag != best:
-            result = compare(values, columns[best], seed=0)
-            rows.append((tag, Change(result.difference, result.p_value)))
+            found = compare_common(values, columns[best], seed=0)
+            change = Change(found.difference, found.p_value) if found else None
+            rows.append((tag, change, found.topics if found else 0))
     return TableBlock(
         name,
-        f"{all_measures()[measure].label}: each run minus the best one, {best}",
-        ("Run", "Difference"),
+        f"{all_measures()[measure].label}: each run minus the best one of those with the most topics, {best}",
+        ("Run", "Difference", "Common topics"),
         tuple(rows),
-        "Two-sided paired randomization test over topics; p-values are not corrected for multiple comparisons.",
+        "Two-sided paired randomization test over the topics that both runs answered; p-values are not corrected for "
+        "multiple comparisons.",
     )
 
 

@@ -173,10 +173,43 @@ def no_model():
             "title.hybrid.title@5+my-model-v2+ivf",
         ),
         (Engine("bm25", "abstract"), RunSettings(limit_topics=3), "title.bm25.abstract-first3"),
+        (Engine("bm25", "abstract"), RunSettings(sample_topics=200), "title.bm25.abstract-sample200"),
+        (Engine("bm25", "abstract"), RunSettings(sample_topics=9, seed=7), "title.bm25.abstract-sample9s7"),
+        (
+            Engine("bm25", "abstract"),
+            RunSettings(sample_topics=9, sample_systems=("storm",)),
+            "title.bm25.abstract",
+        ),
     ],
 )
 def test_a_tag_names_what_differs_from_the_defaults(engine, settings, tag):
     assert run_tag("title", engine, settings) == tag
+
+
+def test_a_sample_can_be_for_some_systems_only():
+    runs = RunSettings(baselines=("title", "storm"), retrievers=("bm25",), sample_topics=5, sample_systems=("storm",))
+    steps = plan_runs(runs, [Engine("bm25", "abstract")], lambda: MODEL)
+    sizes = {step.slot: step.settings.model_dump()["sample_topics"] for step in steps}
+    storm = "storm.bm25.abstract+model-1-sample5"
+    assert sizes == {
+        "run/title.bm25.abstract": None,
+        f"run/{storm}": 5,
+        "scores/title.bm25.abstract": None,
+        f"scores/{storm}": 5,
+    }
+
+
+@pytest.mark.parametrize(
+    ("sample", "message"),
+    [
+        ({"sample_topics": 5, "sample_systems": ("strom",)}, "names strom, and the systems to run are title, storm"),
+        ({"sample_systems": ("storm",)}, "add --sample-topics"),
+    ],
+)
+def test_a_sample_for_nobody_is_refused(sample, message):
+    runs = RunSettings.model_validate({"baselines": ("title", "storm"), **sample})
+    with pytest.raises(UsageError, match=message):
+        plan_runs(runs, [Engine("bm25", "abstract")], lambda: MODEL)
 
 
 def test_an_unknown_baseline_is_refused_before_anything_runs():
