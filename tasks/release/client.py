@@ -128,7 +128,7 @@ class DatasetsApi:
         if reply.status == 404:
             raise ReleaseError(f"{url}: there is no such release or dataset; {REMEDY}")
         if reply.trouble:
-            raise ReleaseError(f"{url}: {reply.trouble} instead of HTTP 200; is --url right?")
+            raise ReleaseError(f"{url}: {reply.trouble} instead of HTTP 200; check --url")
         try:
             return form.model_validate_json(reply.body)
         except ValidationError as error:
@@ -136,7 +136,7 @@ class DatasetsApi:
             place = ".".join(map(str, first["loc"])) or "the reply"
             seen = excerpt(f"{place}: {first['msg']}")
             # Not `from error`: its text repeats the reply, which may hold signed links.
-            raise ReleaseError(f"{what}: the API's reply has an unexpected form ({seen}); is --url right?") from None
+            raise ReleaseError(f"{what}: the API's reply has an unexpected form ({seen}); check --url") from None
 
 
 def http_settings(settings: RetrySettings) -> HttpSettings:

@@ -21,6 +21,9 @@ PAIRS = [
     for mode in MODES
     if door == "model" or mode not in CHAT_ONLY
 ]
+STRIDE = 37
+"""Shares no divisor with the number of pairs, so that a few trials meet all doors and all trials every pair."""
+
 MOST_MEMORY = 3 * 2**30
 """Bytes that a command may hold; undisturbed, none holds half of it."""
 
@@ -43,8 +46,8 @@ _MODEL = {"attempts": 2, "timeout_s": 3, "patience_s": 5}
 
 
 def meet_a_hostile_server(world: World, chance: random.Random, folder: Path, number: int) -> Outcome:
-    """Lets a command meet a hostile server; trial `number` takes the next pair of door and mode."""
-    door, mode = PAIRS[number % len(PAIRS)]
+    """Lets a command meet a hostile server; the trial's number chooses door and mode."""
+    door, mode = PAIRS[number * STRIDE % len(PAIRS)]
     subject = f"{door}: {mode}"
     with _serving(mode, door, world.releases) as port:
         if door == "model":
