@@ -16,6 +16,19 @@ PASSAGE_WORDS = 150
 _FENCE = re.compile(r"^```[\w+-]*[ \t]*$", re.MULTILINE)
 _LABEL = re.compile(r"^(?:(?:the|search|final|suggested)\s+)*query\s*:\s*", re.IGNORECASE)
 _MARKERS = re.compile(r"^(?:[-*•\s]+|\d+[.):]?(?=\s))*")
+_KIND = r"(?:surveys?|reviews?|overviews?|tutorials?|taxonom(?:y|ies)|roadmaps?|primers?|introductions?)"
+_PRAISE = (
+    r"(?:comprehensive|systematic|brief|short|extensive|comparative|critical|thorough|complete|broad|recent|structured|"
+    r"contemporary|unified|technical|literature|practical|gentle|state[- ]of[- ]the[- ]art)"
+)
+_SURVEY_WORDS = re.compile(
+    rf"\b(?:(?:an?|the|our|and)\s+)*(?:{_PRAISE}[\s,]+(?:and\s+)?)*{_KIND}\b(?:\s+(?:papers?|articles?))?"
+    r"(?:\s+(?:of|on|about|for|in|to)\b)?(?:\s+the\b)?"
+    r"|\b(?:recent\s+)?(?:advances|progress|trends)\s+(?:of|on|in)\b|\bstate[- ]of[- ]the[- ]art\b"
+    r"|\b(?:open\s+)?(?:challenges|problems|issues|opportunities|perspectives)(?:,?\s+and\s+|,\s*)"
+    r"(?:(?:future|open|research)\s+)*(?:directions|challenges|opportunities|perspectives|trends|problems|issues)\b",
+    re.IGNORECASE,
+)
 _QUOTES = "\"'`“”„‘’«»"
 
 
@@ -37,6 +50,12 @@ def _one_query(text: str) -> str:
 def title_query(title: str) -> str:
     """Returns the title as the baseline Title sends it: the query where a model gave none."""
     return title.lower().strip()
+
+
+def subject_query(title: str) -> str:
+    """Returns the title, lower-case, without the words that say that it is a survey; the title where none is left."""
+    left = re.sub(r"\s*[:;,?.-]+\s*(?=[:;,?.-]|$)|^\W+", " ", _SURVEY_WORDS.sub(" ", title.lower()))
+    return " ".join(left.split()) if re.search(r"\w\w", left) else title_query(title)
 
 
 def clean_query(text: str) -> str:

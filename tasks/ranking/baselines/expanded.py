@@ -1,0 +1,116 @@
+"""Query expansion in its published forms, without a model: RM3 over BM25, Rocchio over embeddings, and their fusion."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from pydantic import Field
+
+from schemas.settings import Settings
+from schemas.topic import Hit, Topic
+from tasks.ranking.agents.queries import hits_by_rank, subject_query, title_query
+from tasks.ranking.baseline import Kit, Ranking, baseline
+from tasks.retrieval.desk import ResearchDesk
+from tasks.retrieval.fusion import reciprocal_rank_fusion
+from tasks.retrieval.retriever import Vector, WeightedTerms
+
+FUSED_DEPTH = 500
+"""Length of the lists that are fused."""
+
+
+class ExpansionSettings(Settings):
+    """How a query is expanded; the defaults are those of the literature."""
+
+    documents: int = Field(default=10, ge=1, description="First hits that are taken for relevant.")
+    terms: int = Field(default=10, ge=1, description="Terms that RM3 adds.")
+    original: float = Field(default=0.5, ge=0, le=1, description="Weight of the query's own terms in RM3.")
+    most_common: float = Field(default=0.1, gt=0, le=1, description="RM3 adds no term that more documents have.")
+    centroid: float = Field(default=0.75, ge=0, description="Weight of the hits' centroid in Rocchio; the query has 1.")
+
+
+PUBLISHED = ExpansionSettings()
+WIDE = ExpansionSettings(documents=20, terms=40, original=0.4)
+
+
+@baseline("expanded", "Expands the title by RM3 (BM25) and Rocchio (embeddings) as published, and fuses both.")
+def expanded(topic: Topic, kit: Kit) -> Ranking:
+    """Searches the title, expands it by what the first hits say, and searches again.
+
+    With BM25 this is RM3: the query's terms are mixed with those of the relevance model of its first hits. With
+    embeddings it is Rocchio: the query's vector is moved to the centroid of its first hits. With both, the two lists
+    are fused by rank.
+
+    Source:
+        RM3: Lavrenko and Croft, SIGIR 2001 (relevance model); Abdul-Jaleel et al., TREC 2004 (mixture). 10 documents,
+        10 terms, weight 0.5 and the limit on common terms are Anserini's. Rocchio, The SMART Retrieval System, 1971,
+        chapter 14: weights 1 and 0.75, without irrelevant documents. Fusion: Cormack et al., SIGIR 2009.
+    """
+    return _search_expanded(title_query(topic.title), kit, PUBLISHED)
+
+
+@baseline("expanded_wide", "As expanded, with 20 documents, 40 terms and less weight on the title.")
+def expanded_wide(topic: Topic, kit: Kit) -> Ranking:
+    """As `expanded` with settings for long lists of relevant papers: a survey cites many more than a query wants."""
+    return _search_expanded(title_query(topic.title), kit, WIDE)
+
+
+@baseline("expanded_subject", "As expanded_wide, for the title without words such as 'a comprehensive survey of'.")
+def expanded_subject(topic: Topic, kit: Kit) -> Ranking:
+    """As `expanded_wide`; the title's survey words are left out of the first query and of its expansion."""
+    return _search_expanded(subject_query(topic.title), kit, WIDE)
+
+
+def _search_expanded(query: str, kit: Kit, settings: ExpansionSettings) -> Ranking:
+    desk = kit.desk
+    both = desk.has_terms and desk.has_vectors
+    depth = max(kit.cutoff, FUSED_DEPTH) if both else kit.cutoff
+    lists = list(_lists(desk, query, depth, settings))
+    if len(lists) == 1:
+        return Ranking(lists[0])
+    fused = reciprocal_rank_fusion([[hit.corpus_id for hit in hits] for hits in lists])
+    return Ranking(hits_by_rank([corpus_id for corpus_id, _ in fused], kit.cutoff))
+
+
+def _lists(desk: ResearchDesk, query: str, depth: int, settings: ExpansionSettings) -> Iterator[list[Hit]]:
+    if desk.has_terms:
+        first = desk.search(query, settings.documents, "bm25")
+        yield desk.search(rm3_terms(desk, query, first, settings), depth, "bm25") if first else []
+    if desk.has_vectors:
+        first = desk.search(query, settings.documents, "dense")
+        yield desk.search(rocchio_vector(desk, query, first, settings), depth, "dense") if first else []
+
+
+def rm3_terms(desk: ResearchDesk, query: str, hits: Sequence[Hit], settings: ExpansionSettings) -> WeightedTerms:
+    """Returns the query's terms mixed with the likeliest terms of its first hits; the weights sum to 1.
+
+    A document's share in the relevance model is its retrieval score over the sum of all. Terms of one character, of
+    more than 20, and very common ones are left out, as in Anserini.
+    """
+    scores = {hit.corpus_id: hit.score for hit in hits}
+    total = sum(scores.values())
+    model: dict[str, float] = {}
+    for document in desk.read(list(scores)):
+        counts = Counter(desk.terms(f"{document.title or ''} {document.abstract or ''}"))
+        share = scores[document.corpus_id] / total / max(1, counts.total())
+        for term, count in counts.items():
+            model[term] = model.get(term, 0.0) + share * count
+    likely = sorted(((-weight, term) for term, weight in model.items() if _tells(desk, term, settings)))
+    mixed: dict[str, float] = {}
+    added = [(term, -weight) for weight, term in likely[: settings.terms]]
+    for share, weights in ((settings.original, Counter(desk.terms(query)).items()), (1 - settings.original, added)):
+        norm = math.fsum(weight for _, weight in weights)
+        for term, weight in weights:
+            mixed[term] = mixed.get(term, 0.0) + share * weight / norm
+    return WeightedTerms({term: weight for term, weight in mixed.items() if weight > 0})
+
+
+def _tells(desk: ResearchDesk, term: str, settings: ExpansionSettings) -> bool:
+    return 1 < len(term) <= 20 and 0 < desk.document_frequency(term) <= settings.most_common * desk.n_documents
+
+
+def rocchio_vector(desk: ResearchDesk, query: str, hits: Sequence[Hit], settings: ExpansionSettings) -> Vector:
+    """Returns the query's vector plus the weighted centroid of its first hits, of length 1."""
+    centroid = desk.vectors([hit.corpus_id for hit in hits]).mean(axis=0)
+    moved = desk.embed([query])[0] + settings.centroid * centroid
+    return Vector((moved / np.linalg.norm(moved)).astype(np.float32))
