@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from schemas.errors import BadInput, MissingDependency
 from tasks.index.ann import AnnSettings, ann
-from tasks.index.dense import DenseIndex
+from tasks.index.dense import NARROW, DenseIndex
 from tasks.index.ranked import Ranked, first_in_order
 from tasks.store.dataset import Dataset
 from tasks.store.store import Request
@@ -55,6 +55,34 @@ def test_exact_search_equals_brute_force(corpus: Corpus, filtered: bool) -> None
             found = index.search(query, n, kept if filtered else None)
             np.testing.assert_array_equal(found.ids, ids[:n])
             np.testing.assert_array_equal(found.scores, scores[:n])
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_queries_searched_together_find_what_each_finds_alone(corpus: Corpus, half: bool) -> None:
+    index = DenseIndex.open(corpus.store.open(give_embeddings(corpus, clustered(2500))), half=half)
+    rng = np.random.default_rng(8)
+    queries = rng.standard_normal((24, 12)).astype(np.float32)
+    shares = [0.0, 0.001, 0.02, 0.1, 0.3, 0.6, 0.9, 1.0] * 3
+    kept = [rng.random(index.size) < share for share in shares]
+    for n in (1, 10, 100, 1000):
+        for filters in (kept, None, [None, *kept[1:]]):
+            together = index.search_many(queries, n, filters)
+            for place, query in enumerate(queries):
+                alone = index.search(query, n, filters[place] if filters else None)
+                np.testing.assert_array_equal(together[place].ids, alone.ids)
+                np.testing.assert_array_equal(together[place].scores, alone.scores)
+    with pytest.raises(BadInput, match="12 components"):
+        index.search_many(np.ones((2, 5), np.float32), 1)
+
+
+def test_most_queries_of_a_batch_are_searched_together(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = DenseIndex.open(corpus.store.open(give_embeddings(corpus, clustered(2500, distinct=2500))))
+    rng = np.random.default_rng(9)
+    alone: list[int] = []
+    monkeypatch.setattr(DenseIndex, "search", lambda self, vector, n, kept: alone.append(n) or Ranked.nothing())
+    kept = [rng.random(index.size) < 0.4 for _ in range(30)]
+    index.search_many(rng.standard_normal((30, 12)).astype(np.float32), 100, kept)
+    assert len(alone) <= 3
 
 
 def test_results_with_a_gpu_are_the_same(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,6 +143,30 @@ def test_an_approximate_index_records_its_recall(corpus: Corpus, kind: str, leas
     np.testing.assert_allclose(index.vectors(exact.ids[:9]), exact.vectors(exact.ids[:9]), atol=0.02)
     request = Request(ann, AnnSettings.model_validate({"kind": kind}), {"embeddings": embeddings})
     assert corpus.store.build(request, force=True).ref.digest == dataset.ref.digest
+
+
+@pytest.mark.parametrize("kind", ["ivf", "hnsw"])
+def test_an_approximate_index_keeps_its_recall_under_a_filter(corpus: Corpus, kind: str) -> None:
+    rng = np.random.default_rng(3)
+    vectors = dict(enumerate(rng.standard_normal((4000, 12)).astype(np.float32)))
+    embeddings = give_embeddings(corpus, vectors)
+    exact = DenseIndex.open(corpus.store.open(embeddings))
+    index = DenseIndex.open_ann(corpus.build(ann, AnnSettings.model_validate({"kind": kind}), embeddings=embeddings))
+    if kind == "ivf":
+        index._index.nprobe = 1  # hardly looks anywhere by itself
+    for share in (1.0, 0.3, 0.1, 0.02):
+        kept = np.zeros(index.size, bool)
+        kept[rng.permutation(index.size)[: int(share * index.size)]] = True
+        by_id = dict(zip(index.ids.tolist(), kept, strict=True))
+        same = np.array([by_id[i] for i in exact.ids.tolist()])
+        queries = rng.standard_normal((20, 12)).astype(np.float32)
+        found = [index.search(query, 100, kept) for query in queries]
+        assert [len(ranked.ids) for ranked in found] == [min(100, int(kept.sum()))] * 20
+        shares = [
+            len(np.intersect1d(ranked.ids, exact.search(query, 100, same).ids)) / len(ranked.ids)
+            for query, ranked in zip(queries, found, strict=True)
+        ]
+        assert share > NARROW or np.mean(shares) == 1.0
 
 
 @given(
