@@ -7,10 +7,11 @@ TORCH ?= torch==2.13.0
 VENV := .venv
 RUN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-EXTRAS := dense,organize,llm,pdf,docs,dev
+TOOLS := build/tools
+EXTRAS := dense,organize,llm,pdf,flair,docs,dev
 export HF_HUB_OFFLINE ?= 1
 
-.PHONY: demo test lint types docs bench ui e2e soak
+.PHONY: demo test lint types docs bench ui e2e soak lock sbom
 
 demo: $(STAMP)
 	$(RUN)/arena demo
@@ -44,6 +45,29 @@ ui: $(STAMP)
 e2e: $(STAMP)
 	$(RUN)/python -m pip install --quiet --quiet -c constraints.txt -e '.[$(EXTRAS),ray]' playwright
 	$(RUN)/pytest -m e2e tests/flows tests/e2e
+
+# Hashes of every version in constraints.txt. PyTorch is left out of two files: which of its builds fits is the machine's affair.
+LOCK = $(TOOLS)/bin/uv pip compile --quiet --no-header --no-annotate --generate-hashes --python-version 3.11.14 \
+  --constraints constraints.txt pyproject.toml $(foreach extra,$(1),--extra $(extra))
+WITHOUT_TORCH = $(TOOLS)/needs-of-torch.in --overrides $(TOOLS)/without-torch.txt
+comma := ,
+
+lock: $(TOOLS)/.installed
+	printf '%s\n' filelock fsspec jinja2 networkx sympy typing-extensions > $(TOOLS)/needs-of-torch.in
+	echo "torch ; sys_platform == 'none'" > $(TOOLS)/without-torch.txt
+	echo "faiss-cpu ; sys_platform == 'none'" > $(TOOLS)/without-faiss-cpu.txt
+	$(call LOCK,$(subst $(comma), ,$(EXTRAS)) serve ray) $(WITHOUT_TORCH) -o requirements.lock
+	$(call LOCK,dense organize llm pdf) $(WITHOUT_TORCH) -o infra/docker/cpu.lock
+	$(call LOCK,dense organize llm pdf ray gpu) --overrides $(TOOLS)/without-faiss-cpu.txt -o infra/docker/gpu.lock
+
+sbom: $(STAMP) $(TOOLS)/.installed
+	$(TOOLS)/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible -o build/sbom.json $(RUN)/python
+	@echo "build/sbom.json"
+
+$(TOOLS)/.installed:
+	$(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/python -m pip install --quiet --quiet uv==0.13.9 cyclonedx-bom==7.5.0
+	touch $@
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

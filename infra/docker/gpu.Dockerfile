@@ -1,22 +1,23 @@
 # syntax=docker/dockerfile:1.7
 # Workers with an NVIDIA GPU; the driver comes from the host (NVIDIA Container Toolkit), CUDA with PyTorch's wheels.
-#   docker build -f infra/docker/gpu.Dockerfile -t research-arena-gpu:0.1.0 .
-FROM python:3.11.14-slim-bookworm AS build
+#   docker build -f infra/docker/gpu.Dockerfile --build-arg PYTHON_IMAGE=python:3.11.14-slim-bookworm@sha256:... \
+#     -t research-arena-gpu:0.1.0 .
+# The base image has no default: give it by digest (docs/how-to/install.md).
+ARG PYTHON_IMAGE
+FROM ${PYTHON_IMAGE} AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 RUN python -m venv /opt/arena
 ENV PATH=/opt/arena/bin:$PATH
-RUN pip install torch==2.13.0
 WORKDIR /src
-COPY pyproject.toml constraints.txt README.md arena.py ./
+COPY infra/docker/gpu.lock ./
+RUN pip install --require-hashes --no-deps --requirement gpu.lock
+COPY pyproject.toml README.md arena.py ./
 COPY schemas schemas
 COPY tasks tasks
 COPY flows flows
-# Both builds of FAISS are called `faiss`: the one for CPUs has to go before the other comes.
-RUN pip install --constraint constraints.txt ".[dense,organize,llm,pdf,ray]" \
- && pip uninstall --yes faiss-cpu \
- && pip install --constraint constraints.txt ".[gpu]"
+RUN pip install --no-deps .
 
-FROM python:3.11.14-slim-bookworm
+FROM ${PYTHON_IMAGE}
 RUN useradd --uid 10001 --create-home arena \
  && install --directory --owner=arena --group=arena /data/store /data/releases /data/models /data/state
 COPY --from=build /opt/arena /opt/arena

@@ -16,6 +16,9 @@ INFRA = Path(__file__).parents[2] / "infra"
 LOCKED = dict(
     line.split("==") for line in (INFRA.parent / "constraints.txt").read_text().splitlines() if not line.startswith("#")
 )
+BY_DIGEST = r"\$\{\w+_IMAGE:\?put (\w+_IMAGE)=[a-z]+:[\w.-]+@sha256:\.\.\. into infra/\.env\}"
+"""An image that has to be named by its digest; nothing starts without one."""
+
 DOCKERFILES = sorted((INFRA / "docker").glob("*.Dockerfile"))
 
 
@@ -26,7 +29,7 @@ def compose() -> dict[str, Any]:
 
 def test_every_service_is_pinned_watched_and_cannot_gain_rights(compose: dict[str, Any]) -> None:
     for name, service in compose["services"].items():
-        assert re.fullmatch(r"[a-z-]+:\d+(\.\d+)+(-\w+)?", service["image"]), name
+        assert re.fullmatch(rf"research-arena-[a-z]+:\d+(\.\d+)+|{BY_DIGEST}", service["image"]), name
         assert "no-new-privileges:true" in service["security_opt"], name
         assert not service.get("privileged"), name
         if service["restart"] != "no":
@@ -48,7 +51,7 @@ def test_no_secret_stands_in_it_and_none_has_a_default(compose: dict[str, Any]) 
     assert "${PREFECT_AUTH_STRING:?" in text
     assert "${POSTGRES_PASSWORD:?" in text
     given = dict(re.findall(r"^(\w+)=(.*)$", (INFRA / "env.example").read_text(), re.MULTILINE))
-    assert given == {"PREFECT_AUTH_STRING": "", "POSTGRES_PASSWORD": ""}
+    assert given == dict.fromkeys(("PREFECT_AUTH_STRING", "POSTGRES_PASSWORD", "PYTHON_IMAGE", "POSTGRES_IMAGE"), "")
 
 
 def test_only_the_uis_own_pages_may_call_the_api(compose: dict[str, Any]) -> None:
@@ -78,6 +81,7 @@ def test_what_services_name_is_there(compose: dict[str, Any]) -> None:
             assert source in compose["volumes"], volume
         if "build" in service:
             assert (INFRA / service["build"]["context"] / service["build"]["dockerfile"]).is_file()
+            assert re.fullmatch(BY_DIGEST, service["build"]["args"]["PYTHON_IMAGE"])
 
 
 def test_workers_serve_the_pools_of_the_catalogue(compose: dict[str, Any]) -> None:
@@ -94,10 +98,13 @@ def test_workers_serve_the_pools_of_the_catalogue(compose: dict[str, Any]) -> No
 @pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.stem)
 def test_images_are_locked_and_do_not_run_as_root(path: Path) -> None:
     text = path.read_text()
-    assert re.findall(r"^FROM (\S+)", text, re.MULTILINE) == ["python:3.11.14-slim-bookworm"] * 2
-    assert re.findall(r"torch==(\S+)", text) == [LOCKED["torch"]]
-    for step in re.findall(r"pip install [^&\n]+", text):
-        assert "--constraint constraints.txt" in step or "torch==" in step, step
+    assert re.findall(r"^FROM (\S+)", text, re.MULTILINE) == ["${PYTHON_IMAGE}"] * 2
+    assert re.findall(r"^ARG PYTHON_IMAGE(.*)$", text, re.MULTILINE) == [""], "it has no default"
+    hashed = f"--require-hashes --no-deps --requirement {path.stem}.lock"
+    installs = re.findall(r"pip install ([^&\n]+)", text)
+    assert hashed in installs
+    for step in installs:
+        assert step in (hashed, "--no-deps .") or step.endswith(f"torch=={LOCKED['torch']}"), step
     assert re.search(r"^USER (\d+:\d+)$", text, re.MULTILINE)
     ignored = Path(f"{path}.dockerignore").read_text().splitlines()
     copied = {word for line in re.findall(r"^COPY (?!--from)(.*) \S+$", text, re.MULTILINE) for word in line.split()}
@@ -113,6 +120,7 @@ def test_docker_reads_it() -> None:
     if not shutil.which("docker") or subprocess.run(["docker", "compose", "version"], capture_output=True).returncode:
         pytest.skip("no docker compose on this machine")
     secrets = {"PREFECT_AUTH_STRING": "a:b", "POSTGRES_PASSWORD": "c", "PATH": "/usr/local/bin:/usr/bin:/bin"}
+    secrets |= dict.fromkeys(("PYTHON_IMAGE", "POSTGRES_IMAGE"), f"image@sha256:{'0' * 64}")
     command = ["docker", "compose", "--file", str(INFRA / "compose.yaml"), "--profile", "gpu", "config", "--quiet"]
     assert subprocess.run(command, env=secrets, capture_output=True, text=True).stderr == ""
     refused = subprocess.run(command, env=secrets | {"POSTGRES_PASSWORD": ""}, capture_output=True, text=True)
