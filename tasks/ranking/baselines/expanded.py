@@ -5,7 +5,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
+from scipy.cluster.hierarchy import fcluster, linkage
 
 from schemas.settings import Settings
 from schemas.topic import Hit, Topic
@@ -17,6 +19,9 @@ from tasks.retrieval.retriever import Vector, WeightedTerms
 
 FUSED_DEPTH = 500
 """Length of the lists that are fused."""
+
+SEEDS, GROUPS = 50, 5
+"""First hits that are grouped, and the most groups that they form."""
 
 
 class ExpansionSettings(Settings):
@@ -59,6 +64,54 @@ def expanded_wide(topic: Topic, kit: Kit) -> Ranking:
 def expanded_subject(topic: Topic, kit: Kit) -> Ranking:
     """As `expanded_wide`; the title's survey words are left out of the first query and of its expansion."""
     return _search_expanded(subject_query(topic.title), kit, WIDE)
+
+
+@baseline("expanded_diverse", "Groups the title's first hits, expands the title by each group, and fuses.")
+def expanded_diverse(topic: Topic, kit: Kit) -> Ranking:
+    """Searches once for each group of first hits, so that no single part of a broad subject takes all places.
+
+    The subject's first `SEEDS` hits are grouped by Ward's method over their weighted terms. Each group expands the
+    subject as in `expanded_wide`; the lists of all groups and that of the subject itself are fused by rank. It is
+    Decomposer's idea without a model: groups of papers stand for sub-questions.
+
+    Source: Ward, 1963; fusion as in `expanded`.
+    """
+    desk, query = kit.desk, subject_query(topic.title)
+    depth = max(kit.cutoff, FUSED_DEPTH)
+    lists: list[list[Hit]] = []
+    for engine in (name for name in ("bm25", "dense") if name in desk.engines):
+        found = desk.search(query, depth, engine)
+        lists.append(found)
+        for group in _groups(desk, found[:SEEDS]):
+            expand = rm3_terms if engine == "bm25" else rocchio_vector
+            lists.append(desk.search(expand(desk, query, group, WIDE), depth, engine))
+    fused = reciprocal_rank_fusion([[hit.corpus_id for hit in hits] for hits in lists])
+    return Ranking(hits_by_rank([corpus_id for corpus_id, _ in fused], kit.cutoff))
+
+
+def _groups(desk: ResearchDesk, hits: Sequence[Hit]) -> list[list[Hit]]:
+    """Returns the hits in at most `GROUPS` groups of alike papers, that of the best hit first."""
+    if len(hits) < 2:
+        return [list(hits)] if hits else []
+    labels = fcluster(linkage(_seed_vectors(desk, hits), "ward"), GROUPS, "maxclust")
+    by_label: dict[int, list[Hit]] = {}
+    for hit, label in zip(hits, labels.tolist(), strict=True):
+        by_label.setdefault(label, []).append(hit)
+    return list(by_label.values())
+
+
+def _seed_vectors(desk: ResearchDesk, hits: Sequence[Hit]) -> NDArray[np.float64]:
+    """Returns unit vectors of the hits, `(n, dim)`: their embeddings, or TF-IDF over their terms without embeddings."""
+    ids = [hit.corpus_id for hit in hits]
+    if desk.has_vectors:
+        return desk.vectors(ids).astype(np.float64)
+    texts = {d.corpus_id: Counter(desk.terms(f"{d.title or ''} {d.abstract or ''}")) for d in desk.read(ids)}
+    columns = {term: place for place, term in enumerate(sorted({term for text in texts.values() for term in text}))}
+    rows = np.zeros((len(ids), max(1, len(columns))))
+    for row, corpus_id in zip(rows, ids, strict=True):
+        for term, count in texts[corpus_id].items():
+            row[columns[term]] = count * math.log(desk.n_documents / max(1, desk.document_frequency(term)))
+    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
 
 
 def _search_expanded(query: str, kit: Kit, settings: ExpansionSettings) -> Ranking:

@@ -14,6 +14,7 @@ from tasks.ranking.baselines.expanded import (
     PUBLISHED,
     ExpansionSettings,
     expanded,
+    expanded_diverse,
     expanded_subject,
     rm3_terms,
     rocchio_vector,
@@ -69,6 +70,20 @@ def test_papers_are_found_that_share_no_word_with_the_title(shelf: Shelf, retrie
     assert len(found.hits) == 4 and ids >= {1, 2}
     if retriever != "dense":  # the word vectors of the tests do not know that words go together
         assert ids == {1, 2, 3, 4}
+
+
+def test_each_group_of_first_hits_is_a_search_of_its_own(tmp_path: Path) -> None:
+    """Twenty papers on seabirds speak of petrels, five of terns: the terns' papers get a search of their own."""
+    texts: dict[int, tuple[str, str | None]] = dict.fromkeys(range(1, 21), ("Seabird migration", "petrel flyway"))
+    texts |= dict.fromkeys(range(21, 26), ("Seabird migration", "tern colony"))
+    texts |= {40: ("Tern colony", "tern"), 41: ("Petrel flyway", "petrel")}
+    texts |= {n: (f"bond{n} the", "market the") for n in range(100, 400)}
+    desk = Shelf(tmp_path, texts).desk(TOPIC, "bm25")
+    found = expanded_diverse(TOPIC, Kit(desk, 30, seed=0))
+    expansions = [search.query for search in desk.searches[1:]]
+    assert 2 <= len(expansions) <= 5
+    assert any("tern^" in query and "petrel^" not in query for query in expansions)
+    assert {40, 41} <= {hit.corpus_id for hit in found.hits}
 
 
 def test_the_subject_alone_is_searched_and_expanded(shelf: Shelf) -> None:
