@@ -13,8 +13,11 @@ from schemas.identifiers import STAGE_PATTERN, Digest, Key, StageName
 from schemas.messages import describe
 from schemas.settings import Settings
 
-STORE_FORMAT = 1
-"""Raised when the layout of a store changes so that older code cannot read it."""
+STORE_FORMAT = 2
+"""Raised when the layout of a store changes so that older code cannot read it. 2: records have seals."""
+
+FILE_FORMAT = 2
+"""Part of every key; raised when the files of all stages are written differently. 2: Parquet pages have checksums."""
 
 ASIDE = "quarantine-"
 """Files whose names begin so tell of the lines that were read, not of what the dataset holds."""
@@ -102,12 +105,15 @@ class StageOf(Protocol[S]):
 class Manifest(BaseModel):
     """Everything about one dataset. Only `files` decides its digest; times and versions are for people.
 
-    `shards` holds those that can be taken over, `shards_taken` is how many were.
+    `shards` holds those that can be taken over, `shards_taken` is how many were. `mended` is how often a damaged copy
+    of the dataset was replaced, `inputs_mended` the same of its inputs when it was built: what was made of a damaged
+    copy may be wrong.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     format: int = STORE_FORMAT
+    file_format: int = 1
     stage: StageName = Field(pattern=STAGE_PATTERN)
     version: int
     key: Key
@@ -123,6 +129,8 @@ class Manifest(BaseModel):
     shards: dict[str, ShardEntry] = Field(default_factory=dict)
     packages: dict[str, str]
     git_commit: str | None
+    mended: int = 0
+    inputs_mended: dict[str, int] = Field(default_factory=dict)
 
     @property
     def ref(self) -> Ref:
@@ -170,7 +178,9 @@ class Fingerprint(NamedTuple):
     def key(self) -> Key:
         """sha256 of the canonical JSON (sorted keys, no blanks), first 32 hexadecimal digits."""
         text = json.dumps(
-            [self.stage, self.version, dict(self.parameters), dict(self.inputs)], sort_keys=True, separators=(",", ":")
+            [self.stage, self.version, FILE_FORMAT, dict(self.parameters), dict(self.inputs)],
+            sort_keys=True,
+            separators=(",", ":"),
         )
         return Key(hashlib.sha256(text.encode()).hexdigest()[:32])
 

@@ -85,15 +85,15 @@ def fresh(name: EditionName, /, *, after: date, folder: Folder = None, json: boo
         show_rows(rows, f"edition {name}: surveys published after {after:%Y-%m-%d} and the others")
 
 
-def verify(name: EditionName, /, *, hashes: bool = False, folder: Folder = None, json: bool = False) -> None:
-    """Check that every file of an edition is there and of the right size.
+def verify(name: EditionName, /, *, quick: bool = False, folder: Folder = None, json: bool = False) -> None:
+    """Read every file of an edition, and compare it with the sha256 that it was built with.
 
     Args:
         name: The edition.
-        hashes: Also compute the sha256 of every file.
+        quick: Only look whether every file is there and of the right size.
         json: Print the problems as JSON.
     """
-    problems = Editions(open_store(folder)).problems(name, check_hashes=hashes)
+    problems = Editions(open_store(folder)).problems(name, check_hashes=not quick)
     rows = [{"path": str(problem.path), "problem": problem.what} for problem in problems]
     if json:
         show_json(rows)
@@ -102,10 +102,10 @@ def verify(name: EditionName, /, *, hashes: bool = False, folder: Folder = None,
     if problems:
         raise StoreError(
             f"edition {name}: {len(problems)} problems, the first: {problems[0].path} {problems[0].what}; "
-            "run the stage again with --force"
+            f"run: arena rerun --damaged --edition {name}"
         )
     if not json:
-        show_text(f"edition {name}: every file is whole" + ("" if hashes else " (sizes only; --hashes for content)"))
+        show_text(f"edition {name}: every file is whole" + (" (only sizes were compared)" if quick else ""))
 
 
 def mindmap(

@@ -10,6 +10,7 @@ from flows.pipeline.rerun import AskedAgain
 from flows.pipeline.rerun import rerun as run_again
 from flows.pipeline.stages import StageControl
 from flows.pipeline.status import SlotStatus, edition_status
+from schemas.errors import UsageError
 from schemas.identifiers import EditionName
 from tasks.store.editions import Editions
 
@@ -44,6 +45,7 @@ def rerun(
     *,
     edition: EditionName | None = None,
     force: bool = False,
+    damaged: bool = False,
     outcome: tuple[AskedAgain, ...] = (),
     max_usd: Decimal | None = None,
     machine: Annotated[Machine | None, FLAT] = None,
@@ -52,22 +54,29 @@ def rerun(
     """Rerun one stage of an edition with its recorded settings, then every stage whose inputs changed.
 
     Args:
-        stage: A stage or one slot, as `arena status` shows them; may be left out with --outcome.
+        stage: A stage or one slot, as `arena status` shows them; may be left out with --damaged and --outcome.
         edition: Name of the edition; may be left out when there is only one.
         force: Run the stage even if its dataset is whole.
+        damaged: Read every byte, and rebuild the datasets that are damaged and what was made from them.
         outcome: Ask a model again only about the topics, queries or questions that ended so, and keep all others;
             `failed` includes those where a fallback stood in for a failed call. Without a stage: of all stages.
         max_usd: Most that the edition may spend on language models in total, in USD.
         json: Print the datasets as JSON.
     """
+    if damaged and (force or outcome):
+        raise UsageError("--damaged goes with neither --force nor --outcome; give one of them")
     with open_pipeline(machine or Machine(), edition, StageControl(max_usd=max_usd)) as pipeline:
-        built = run_again(pipeline, stage, "force" if force else "if_failed", outcomes=outcome)
+        built = run_again(
+            pipeline, stage, "damaged" if damaged else "force" if force else "if_failed", outcomes=outcome
+        )
     if json:
         show_json({"edition": pipeline.edition, "datasets": tables.slot_refs(built)})
     elif outcome and not built:
         show_text(f"edition {pipeline.edition}: nothing ended as {', '.join(outcome)}")
-    else:
+    elif built:
         show_rows(tables.count_rows(pipeline.store, built), f"edition {pipeline.edition}", decimals=1)
+    else:
+        show_text(f"edition {pipeline.edition}: every file is whole")
 
 
 def _row(slot: SlotStatus) -> tables.Row:

@@ -73,7 +73,7 @@ def _build_stage(
     label: StageLabel,
 ) -> State[Ref]:
     request = Request(stage, settings, inputs)
-    executes = label.forced or store.find(stage.name, request.key) is None
+    executes = label.forced or store.find_whole(stage.name, request.key) is None
     with acquire_slot(settings) if executes else nullcontext():
         built = build_labelled(store, request, resources, label, _progress(label.slot))
     if not built.executed:

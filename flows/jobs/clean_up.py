@@ -1,4 +1,4 @@
-"""The flow that deletes what nobody needs: old runs on the Prefect server, and datasets that no edition uses."""
+"""The flow that deletes what nobody needs, old runs and unused datasets, and looks whether the others are whole."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
@@ -18,7 +18,9 @@ from pydantic import Field
 
 from flows.pipeline.machine import StoreFolder
 from flows.pipeline.summaries import Row
+from schemas.errors import StoreError
 from tasks.store.collect import collect
+from tasks.store.scrub import scrub
 from tasks.store.store import Store
 
 PAGE = 200
@@ -31,15 +33,19 @@ def clean_up(
     keep_data_days: Annotated[int, Field(ge=1, le=3650)] = 14,
     delete_runs: bool = True,
     delete_data: bool = False,
+    reread_days: Annotated[int, Field(ge=0, le=3650)] = 28,
     folder: StoreFolder | None = None,
 ) -> list[Row]:
     """Deletes old runs with their artifacts, and datasets and unfinished builds that no edition uses.
+
+    Then reads every byte of datasets that were not read for a while, and fails when one is damaged.
 
     Args:
         keep_runs_days: Runs that ended more days ago than this are deleted.
         keep_data_days: Data that changed within the last so many days is kept.
         delete_runs: Delete old runs; otherwise only count them.
         delete_data: Delete from the store; otherwise only list what could be deleted.
+        reread_days: Datasets of which nobody has read every byte for so many days are read.
         folder: The store; empty: as the worker's environment says.
     """
     store = Store((folder or StoreFolder()).root)
@@ -51,7 +57,11 @@ def clean_up(
             delete_runs_with_artifacts(client, old)
     summary = f"old runs {_done(delete_runs)}: {len(old)}; folders of the store {_done(delete_data)}: {len(rows)}"
     get_run_logger().info(summary)
-    create_table_artifact(rows, key="clean-up", description=summary)
+    damaged = list(scrub(store, timedelta(days=reread_days)))
+    found: list[Row] = [{"path": None, "MB": None, "why": why} for why in damaged]
+    create_table_artifact(rows + found, key="clean-up", description=f"{summary}; damaged datasets: {len(damaged)}")
+    if damaged:
+        raise StoreError(f"{len(damaged)} damaged datasets, the first: {damaged[0]}")
     return rows
 
 

@@ -24,6 +24,7 @@ from tasks.store.stages import declared_stages
 from tasks.store.store import Request, Store
 
 Mode = Literal["if_failed", "force"]
+Repair = Literal["damaged"]
 
 AskedAgain = Literal["failed", "refused", "over_budget", "empty"]
 """Outcomes of topics, queries and questions that can be asked again; `failed` includes those with a fallback."""
@@ -34,7 +35,7 @@ FindStage = Callable[[str], AnyStage]
 def rerun(
     pipeline: Pipeline,
     stage: str | None,
-    mode: Mode = "if_failed",
+    mode: Mode | Repair = "if_failed",
     find: FindStage = find_stage,
     *,
     outcomes: Collection[AskedAgain] = (),
@@ -47,8 +48,10 @@ def rerun(
 
     Args:
         pipeline: The pipeline of the edition.
-        stage: A stage, or one slot: `run`, `run/title.bm25.abstract`. With `outcomes`, None means every stage.
-        mode: `if_failed` builds only slots that are missing or damaged, `force` builds the stage's slots in any case.
+        stage: A stage, or one slot: `run`, `run/title.bm25.abstract`. With `outcomes` or the mode `damaged`, None means
+            every stage.
+        mode: `if_failed` builds only slots that are missing or damaged, `force` builds the stage's slots in any case,
+            `damaged` first reads every byte, and builds what is damaged or was made of something damaged.
         find: Returns a stage by its name.
         outcomes: Asks a model again only about the topics, queries or questions that ended so, and keeps the others.
 
@@ -69,9 +72,11 @@ def rerun(
     chosen = choose_slots(edition, planned, stage) if stage is not None else set(planned)
     if again:
         chosen = {slot for slot in chosen if slot in edition.slots and _has(pipeline.store, edition.slots[slot], again)}
+    elif mode == "damaged":
+        chosen &= damaged_slots(pipeline.store, edition)
     elif stage is None:
-        raise UsageError("which stage? name one as arena status shows them, or add --outcome failed")
-    if again and not chosen:
+        raise UsageError("which stage? name one as arena status shows them, or add --outcome failed or --damaged")
+    if not chosen:
         return {}
     forced = mode == "force" or bool(again)
     if edition.published and forced:
@@ -139,6 +144,19 @@ def choose_slots(edition: EditionManifest, planned: Mapping[str, PlannedStage], 
     return chosen
 
 
+def damaged_slots(store: Store, edition: EditionManifest) -> set[str]:
+    """Returns the slots whose dataset is missing, damaged, or was made before a damaged input was replaced.
+
+    Every byte is read. A dataset in which a wrong byte is found is not used from then on.
+    """
+    damaged: set[str] = set()
+    for slot, ref in edition.slots.items():
+        dataset = store.find(ref.stage, ref.key)
+        if dataset is None or dataset.problems(check_hashes=True) or store.mended_input(dataset):
+            damaged.add(slot)
+    return damaged
+
+
 def walk_order(planned: Mapping[str, PlannedStage], chosen: Collection[str]) -> list[str]:
     """Returns the chosen slots, everything made from them, and all inputs of these, in the order of data."""
     walked = set(chosen)
@@ -176,8 +194,8 @@ def read_settings(slot: str, stage: AnyStage, entry: PlannedStage) -> Settings:
 
 
 def only_version_differs(store: Store, ref: Ref, request: Request) -> bool:
-    """Returns whether a slot's dataset is complete and differs from the request only by the stage's version."""
-    dataset = store.find(ref.stage, ref.key)
+    """Returns whether a slot's dataset is whole and differs from the request only by the versions it was built with."""
+    dataset = store.find_whole(ref.stage, ref.key)
     if dataset is None or dataset.manifest.digest != ref.digest or ref.key == request.key:
         return False
     manifest = dataset.manifest

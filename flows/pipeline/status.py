@@ -8,8 +8,9 @@ from typing import Literal, NamedTuple
 
 from flows.pipeline.rerun import make_request
 from schemas.errors import UsageError
-from schemas.manifest import EditionManifest, Manifest, Ref
+from schemas.manifest import FILE_FORMAT, EditionManifest, Manifest, Ref
 from tasks.store.editions import Editions
+from tasks.store.hashes import last_read
 from tasks.store.recipes import PlannedStage, Recipes
 from tasks.store.shard import MARKERS
 from tasks.store.store import Request, Store
@@ -17,7 +18,7 @@ from tasks.store.store import Request, Store
 State = Literal["built", "running", "unfinished", "waiting", "missing", "damaged", "outdated"]
 """built: complete and up to date. running: a process is building it. unfinished: a run failed or was killed; finished
 shards are kept. waiting: its inputs are not built yet. missing: not built, or deleted. damaged: a file is missing or
-has another size. outdated: the stage, its settings or its inputs have changed."""
+has changed, or an input was damaged when it was built. outdated: the stage, its settings or its inputs have changed."""
 
 
 class SlotStatus(NamedTuple):
@@ -113,6 +114,10 @@ def _look(store: Store, ref: Ref | None, request: Request | None) -> _Found:
     dataset = store.find(ref.stage, ref.key)
     if dataset is None:
         return _Found("damaged", f"{store.folder(ref)}: a file is absent or of another size")
+    if last_read(dataset.folder) and dataset.damage:  # what was never hashed is not hashed for this
+        return _Found("damaged", f"{dataset.damage[0].path} {dataset.damage[0].what}", dataset.manifest)
+    if source := store.mended_input(dataset):
+        return _Found("damaged", f"it was made before its damaged input {source} was replaced", dataset.manifest)
     if dataset.manifest.digest != ref.digest:
         return _Found("outdated", "it was rebuilt to other bytes for another edition", dataset.manifest)
     if request is None or request.key == ref.key:
@@ -123,6 +128,8 @@ def _look(store: Store, ref: Ref | None, request: Request | None) -> _Found:
 def _difference(manifest: Manifest, request: Request) -> str:
     if manifest.version != request.stage.version:
         return f"the stage's version is {request.stage.version}, this was built by {manifest.version}"
+    if manifest.file_format != FILE_FORMAT:
+        return f"the format of files is {FILE_FORMAT}, this was written in {manifest.file_format}"
     changed = [
         name
         for name, item in request.inputs.items()

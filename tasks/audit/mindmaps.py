@@ -1,7 +1,6 @@
 """The sheet on which people check mind-maps against the pictures that they were extracted from."""
 
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from schemas.llm import Image
 from schemas.mindmap import parse_tree
@@ -12,6 +11,7 @@ from tasks.audit.surveys import paper_link
 from tasks.llm.images import read_image
 from tasks.reports.treedrawing import draw_tree
 from tasks.store.dataset import Dataset
+from tasks.store.parquet import read_table
 
 QUESTIONS = (
     SheetQuestion("extraction", "Is the tree what the picture shows?"),
@@ -59,7 +59,7 @@ def _pictures(figures: Dataset | None, rows: list[MindmapRow]) -> dict[int, Imag
     for path in figures.files() if figures and wanted else ():
         chosen = pc.field("corpus_id").isin([topic for topic, _ in wanted])
         chosen &= pc.field("image_sha256").isin([digest for _, digest in wanted])
-        for row in pq.read_table(path, columns=["corpus_id", "image_sha256", "image"], filters=chosen).to_pylist():
+        for row in read_table(path, columns=["corpus_id", "image_sha256", "image"], filters=chosen).to_pylist():
             if topic := wanted.get((row["corpus_id"], row["image_sha256"])):
                 found[topic] = read_image(row["image"], f"of survey {topic}")
     return found

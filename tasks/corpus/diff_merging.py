@@ -13,19 +13,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from schemas.errors import BadInput
 from schemas.identifiers import DatasetName
-from schemas.manifest import Counts, FileEntry, ReleaseEntry
+from schemas.manifest import FILE_FORMAT, Counts, FileEntry, ReleaseEntry
 from schemas.release import ReleaseDataset
 from schemas.tables.quarantine import QUARANTINE
 from tasks.corpus.deduplication import drop_incomplete, merge_records
 from tasks.corpus.diff_parsing import Cause, Diff, Keys, parse_diffs
 from tasks.corpus.record_formats import FORMATS, Format, Integers
 from tasks.store.dataset import MAIN, Dataset
-from tasks.store.parquet import TableWriter
+from tasks.store.parquet import ParquetReader, TableWriter, read_table
 from tasks.store.shard import Shard
 from tasks.store.workspace import Workspace
 
@@ -33,12 +32,13 @@ Mask = NDArray[np.bool_]
 
 
 class _ApplyTask(NamedTuple):
-    """One bucket: its files in the earlier dataset, and all diffs in order."""
+    """One bucket: its files in the earlier dataset, whether they are as they would be written today, and all diffs."""
 
     bucket: int
     buckets: int
     folder: Path
     files: tuple[FileEntry, ...]
+    reusable: bool
     diffs: list[Diff]
     dataset: DatasetName
 
@@ -67,8 +67,9 @@ def apply_diffs(work: Workspace[Any], buckets: int) -> None:
     diffs = [work.release(name) for name in sorted(work.inputs) if name != "earlier"]
     _require_same_kind(work.stage, earlier, buckets, diffs)
     parsed, dataset = parse_diffs(work, diffs, buckets), diffs[0].dataset
+    reusable = earlier.manifest.file_format == FILE_FORMAT
     tasks = [
-        _ApplyTask(bucket, buckets, earlier.folder, _files_of(earlier, bucket), parsed, dataset)
+        _ApplyTask(bucket, buckets, earlier.folder, _files_of(earlier, bucket), reusable, parsed, dataset)
         for bucket in range(buckets)
     ]
     shards = {f"bucket-{task.bucket:05d}": task for task in tasks}
@@ -124,9 +125,9 @@ class _Changes(NamedTuple):
 def _apply_to_bucket(shard: Shard, task: _ApplyTask) -> None:
     """Writes the files of one bucket, or reuses the earlier ones when the diffs change nothing in it."""
     form, main = task.form, task.files[0]
-    earlier = pq.read_table(task.folder / main.path, columns=list(form.key_columns))
+    earlier = read_table(task.folder / main.path, columns=list(form.key_columns))
     changes = _find_changes(shard, task, form.keys(earlier))
-    if changes.survives.all() and not changes.rows.num_rows:
+    if task.reusable and changes.survives.all() and not changes.rows.num_rows:
         for file in task.files:
             shard.take(task.folder, file)
         shard.counts.kept = main.rows or 0
@@ -190,7 +191,7 @@ def _as_bytes(keys: Keys) -> pa.FixedSizeBinaryArray:
 
 def _surviving_rows(path: Path, survives: Mask, batch: int) -> Iterator[pa.Table]:
     start = 0
-    with pq.ParquetFile(path) as file:
+    with ParquetReader(path) as file:
         for rows in file.iter_batches(batch):
             yield pa.Table.from_batches([rows]).filter(survives[start : start + rows.num_rows])
             start += rows.num_rows
@@ -198,7 +199,7 @@ def _surviving_rows(path: Path, survives: Mask, batch: int) -> Iterator[pa.Table
 
 def _rows_without(path: Path, key: str, removed: NDArray[np.int64]) -> Iterator[pa.Table]:
     """Yields the rows of a side table's file whose record was not removed."""
-    with pq.ParquetFile(path) as file:
+    with ParquetReader(path) as file:
         for rows in file.iter_batches():
             table = pa.Table.from_batches([rows])
             yield table.filter(~np.isin(table[key].to_numpy(), removed))

@@ -11,20 +11,22 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pydantic import Field
 
 from schemas.manifest import Counts
 from schemas.settings import CorpusRule, Settings
 from schemas.tables.documents import DOCUMENTS
 from tasks.corpus.duckdb_session import limits_of, open_session
-from tasks.store.parquet import count_rows, write_table
+from tasks.store.parquet import ParquetReader, TableWriter, count_rows
 from tasks.store.shard import Shard
 from tasks.store.stage import stage
 from tasks.store.workspace import Workspace
 
 ROWS = 16 * 1024
 """Papers in memory at a time."""
+
+ROW_GROUP = 256
+"""Rows of a row group: whoever wants one document decodes so many."""
 
 
 class Rule(NamedTuple):
@@ -63,7 +65,7 @@ class _Bucket(NamedTuple):
     corpus: CorpusRule
 
 
-@stage("documents", version=1, settings=DocumentSettings, after="references")
+@stage("documents", version=2, settings=DocumentSettings, after="references")
 def documents(work: Workspace[DocumentSettings]) -> None:
     """Writes the corpus, in as many buckets as `papers`; surveys stay in it, because every search filters them out.
 
@@ -95,7 +97,7 @@ def _apply_limit(work: Workspace[DocumentSettings]) -> Path:
 def _eligible(papers: Path, corpus: CorpusRule) -> Iterator[pa.Table]:
     """Yields the documents among a bucket's papers, before any limit."""
     columns = [*DOCUMENTS.arrow.names, "has_full_text"]
-    with pq.ParquetFile(papers) as file:
+    with ParquetReader(papers) as file:
         for batch in file.iter_batches(ROWS, columns=columns):
             yield pa.Table.from_batches([batch]).filter(RULES[corpus].condition).select(DOCUMENTS.arrow.names)
 
@@ -107,7 +109,10 @@ def _select_bucket(shard: Shard, bucket: _Bucket) -> None:
     if bucket.chosen:
         counts.dropped["limit"] = 0
         rows = _within_limit(rows, np.load(bucket.chosen), counts)
-    counts.kept = write_table(shard.file(f"{shard.name}.parquet"), DOCUMENTS, rows)
+    with TableWriter(shard.file(f"{shard.name}.parquet"), DOCUMENTS, row_group=ROW_GROUP, repeats=False) as writer:
+        for table in rows:
+            writer.write(table)
+    counts.kept = writer.rows
     counts.dropped[RULES[bucket.corpus].dropped] = counts.read - counts.kept - counts.dropped.get("limit", 0)
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pydantic import Field
 
 from schemas.llm import Image, ModelName
@@ -31,7 +30,7 @@ from tasks.llm.asker import Asker, in_threads, open_door, write_calls
 from tasks.llm.blocking import BlockingDoor
 from tasks.llm.filled_prompt import FilledPrompt, ask_by_batch
 from tasks.llm.images import read_image
-from tasks.store.parquet import write_rows
+from tasks.store.parquet import read_table, write_rows
 from tasks.store.shard import Shard
 from tasks.store.stage import stage
 from tasks.store.workspace import Workspace
@@ -114,7 +113,7 @@ def extracted_mindmaps(work: Workspace[ExtractedMindmapSettings]) -> None:
 
 def _surveys(path: Path, titles: Mapping[int, str]) -> list[Survey]:
     """Returns the surveys of a file of FIGURES in order; pictures are loaded only when needed."""
-    rows = pq.read_table(path, columns=["corpus_id", "figure", "caption", "image_sha256"]).to_pylist()
+    rows = read_table(path, columns=["corpus_id", "figure", "caption", "image_sha256"]).to_pylist()
     figures: dict[int, list[Shown]] = {}
     for row in rows:
         figures.setdefault(row.pop("corpus_id"), []).append(Shown(**row))
@@ -124,7 +123,7 @@ def _surveys(path: Path, titles: Mapping[int, str]) -> list[Survey]:
 def _loader(path: Path, corpus_id: int) -> Callable[[str], Image]:
     def load(figure: str) -> Image:
         wanted = (pc.field("corpus_id") == corpus_id) & (pc.field("figure") == figure)
-        data = pq.read_table(path, columns=["image"], filters=wanted)["image"][0].as_py()
+        data = read_table(path, columns=["image"], filters=wanted)["image"][0].as_py()
         return read_image(data, f"{figure} of survey {corpus_id}")
 
     return load

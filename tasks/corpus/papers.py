@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from schemas.manifest import Counts
 from schemas.settings import Settings
@@ -21,7 +20,7 @@ from schemas.tables.full_texts import FULL_TEXTS
 from schemas.tables.papers import PAPERS
 from tasks.corpus.buckets import matching_files
 from tasks.corpus.dates import resolve_date
-from tasks.store.parquet import write_table
+from tasks.store.parquet import ParquetReader, write_table
 from tasks.store.shard import Shard
 from tasks.store.stage import stage
 from tasks.store.workspace import Workspace
@@ -80,7 +79,7 @@ def _joined(bucket: _Bucket, counts: Counts) -> Iterator[pa.Table]:
     """Yields the bucket's papers and counts them, and the abstracts and full texts that belong to no paper."""
     abstracts = _SortedReader(bucket.abstracts, ABSTRACT_COLUMNS)
     texts = _SortedReader(bucket.full_texts, FULL_TEXT_COLUMNS) if bucket.full_texts else None
-    with pq.ParquetFile(bucket.records) as file:
+    with ParquetReader(bucket.records) as file:
         for batch in file.iter_batches(ROWS):
             ids = batch["corpus_id"].to_numpy()
             text_rows = texts.rows_of(ids) if texts else FULL_TEXTS.empty().take(pa.nulls(len(ids), pa.int64()))
@@ -93,7 +92,7 @@ class _SortedReader:
     """Reads rows by id from a file that ascends by id, a batch at a time."""
 
     def __init__(self, path: Path, columns: list[str]) -> None:
-        file = pq.ParquetFile(path)
+        file = ParquetReader(path)
         self._batches = file.iter_batches(ROWS, columns=columns)
         self._held = file.read_row_groups([], columns=columns)
         self._others = 0

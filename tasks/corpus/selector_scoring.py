@@ -6,12 +6,12 @@ from typing import Literal, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pydantic import BaseModel
 
 from schemas.errors import BadInput
 from tasks.corpus.survey_selector import TITLE_PATTERNS, Candidate, ModelConnection, SurveySelector, Word
 from tasks.store.dataset import Dataset
+from tasks.store.parquet import read_table
 
 Label = Literal["yes", "no", "unsure"]
 
@@ -119,6 +119,6 @@ def _read_candidates(papers: Dataset, ids: list[int]) -> list[Candidate]:
     wanted = pc.field("corpus_id").isin(pa.array(ids, pa.int64())) & pc.field("title").is_valid()
     rows: list[Candidate] = []
     for path in papers.files():
-        table = pq.read_table(path, columns=list(Candidate._fields), filters=wanted)
+        table = read_table(path, columns=list(Candidate._fields), filters=wanted)
         rows += [Candidate(**row) for row in table.to_pylist()]
     return rows

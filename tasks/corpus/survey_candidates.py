@@ -24,6 +24,7 @@ from tasks.corpus.buckets import matching_files
 from tasks.corpus.language import foreign_language
 from tasks.corpus.survey_selector import TITLE_PATTERNS, Word
 from tasks.store.dataset import MAIN
+from tasks.store.parquet import ParquetReader
 from tasks.store.shard import Shard
 from tasks.store.workspace import P, Workspace
 
@@ -103,7 +104,7 @@ def _read_named(bucket: _Bucket) -> tuple[int, pa.Table]:
     """Returns the number of papers in the bucket, and those of them whose titles contain the word."""
     options = pc.MatchSubstringOptions(TITLE_PATTERNS[bucket.settings.word])
     found: list[pa.Table] = []
-    with pq.ParquetFile(bucket.papers) as file:
+    with ParquetReader(bucket.papers) as file:
         schema = file.read_row_groups([], columns=_COLUMNS)
         for batch in file.iter_batches(ROWS, columns=_COLUMNS):
             has_word = pc.call_function("match_substring_regex", [batch["title"]], options)
@@ -146,6 +147,6 @@ def _is_citing(ids: NDArray[np.int64], sources: Iterable[tuple[Path, str]]) -> N
 
 def _read_ids(sources: Iterable[tuple[Path, str]]) -> Iterator[NDArray[np.int64]]:
     for path, column in sources:
-        with pq.ParquetFile(path) as file:
+        with ParquetReader(path) as file:
             for batch in file.iter_batches(ROWS * 16, columns=[column]):
                 yield batch[column].to_numpy()

@@ -106,7 +106,7 @@ def _find_reusable(work: Workspace[SurveySettings]) -> Dataset | None:
     """Returns the newest dataset with verdicts of the same selector and model, or None when the stage is forced."""
     same = work.settings.model_dump(mode="json", include={"selector", "model"}).items()
     alike = (d for d in work.earlier if d.manifest.version == work.version and same <= d.manifest.parameters.items())
-    return next(alike, None) if work.takes_over or work.again else None
+    return next((dataset for dataset in alike if dataset.whole), None) if work.takes_over or work.again else None
 
 
 def _load_candidates(

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tasks.store.shard import write_whole
+from tasks.store.whole_files import write_whole
 
 BLOCK = 256
 """Texts encoded between two looks at the clock; rounded to whole batches."""

@@ -16,6 +16,7 @@ from tasks.index.embeddings import vector_rows
 from tasks.index.encoder import Device, unit_rows
 from tasks.index.ranked import SLACK, Ranked, first_in_order
 from tasks.store.dataset import Dataset
+from tasks.store.parquet import ParquetReader
 
 IDS = "ids.npy"
 INDEX = "faiss.index"
@@ -279,7 +280,7 @@ def _by_depth(n: int, sizes: Sequence[int], size: int) -> dict[int, list[int]]:
 def embedding_batches(embeddings: Dataset) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
     """Yields ids `(n,)` and unit vectors `(n, dim) float32` of a dataset of stage `embeddings` in batches."""
     for path in embeddings.files():
-        for batch in pq.ParquetFile(path).iter_batches(ROWS, columns=["corpus_id", "vector"]):
+        for batch in ParquetReader(path).iter_batches(ROWS, columns=["corpus_id", "vector"]):
             table = pa.Table.from_batches([batch])
             yield table["corpus_id"].to_numpy(), unit_rows(vector_rows(table["vector"]).astype(np.float32))
 

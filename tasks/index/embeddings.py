@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from schemas.errors import BadInput
@@ -24,7 +23,7 @@ from tasks.index.checkpoint import EncodedBlocks
 from tasks.index.encoder import Device, Encoder
 from tasks.index.fields import Bucket, FieldText, field_buckets, field_texts
 from tasks.store.dataset import Dataset
-from tasks.store.parquet import TableWriter
+from tasks.store.parquet import ParquetReader, TableWriter
 from tasks.store.shard import MARKERS, SCRATCH, SHARED, Shard
 from tasks.store.stage import stage
 from tasks.store.workspace import Progress, Workspace
@@ -63,7 +62,7 @@ def embeddings(work: Workspace[EmbeddingSettings]) -> None:
     )  # a remote runner encodes; this encoder is only described
     encoder = Encoder(work.settings.encoder, here, work.resources.batch_size)
     description = _describe(encoder)
-    earlier = [dataset for dataset in work.earlier if _stored_description(dataset) == description]
+    earlier = [dataset for dataset in work.earlier if dataset.whole and _stored_description(dataset) == description]
     buckets = field_buckets(work, work.settings.field)
     made_by = json.dumps(description, sort_keys=True)
     reads = {f"{n:05d}": [made_by, *(path for path in bucket if path)] for n, bucket in enumerate(buckets)}
@@ -216,13 +215,13 @@ class KnownVectors:
             yield asked[whole], vectors[local[whole]]
 
     def _read_row_group(self, file: int, group: int) -> tuple[NDArray[np.uint64], NDArray[np.float16]]:
-        with pq.ParquetFile(self._files[file]) as opened:
+        with ParquetReader(self._files[file]) as opened:
             table = opened.read_row_group(group, columns=["text_digest", "vector"])
         return _digest_array(table["text_digest"]), vector_rows(table["vector"])
 
 
 def _read_keys(path: Path) -> _Keys:
-    with pq.ParquetFile(path) as file:
+    with ParquetReader(path) as file:
         halves = _digest_array(file.read(columns=["text_digest"])["text_digest"])[:, 0]
         groups = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
     order = np.argsort(halves, kind="stable").astype(np.int32)

@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow.parquet as pq
 
 from schemas.errors import BadInput
 from schemas.identifiers import Field
-from tasks.store.parquet import count_rows
+from tasks.store.parquet import ParquetReader, count_rows, read_table
 from tasks.store.workspace import Workspace
 
 ROWS = 4096
@@ -67,7 +66,7 @@ def field_texts(field: Field, bucket: Bucket) -> Iterator[FieldText]:
     if field == "text":
         yield from _full_texts(bucket)
         return
-    file = pq.ParquetFile(bucket.documents)
+    file = ParquetReader(bucket.documents)
     columns = ["corpus_id", "title"] if field == "title" else ["corpus_id", "title", "abstract"]
     for batch in file.iter_batches(ROWS, columns=columns):
         for corpus_id, *texts in zip(*(column.to_pylist() for column in batch.columns), strict=True):
@@ -84,8 +83,8 @@ def _pick(field: Field, title: str, abstract: str = "") -> str:
 def _full_texts(bucket: Bucket) -> Iterator[FieldText]:
     if bucket.full_texts is None:
         raise BadInput(f"{bucket.documents}: the field 'text' needs the bucket's file of full texts")
-    wanted = pq.read_table(bucket.documents, columns=["corpus_id"])["corpus_id"].to_numpy()
-    for batch in pq.ParquetFile(bucket.full_texts).iter_batches(ROWS // 16):
+    wanted = read_table(bucket.documents, columns=["corpus_id"])["corpus_id"].to_numpy()
+    for batch in ParquetReader(bucket.full_texts).iter_batches(ROWS // 16):
         kept = np.isin(batch["corpus_id"].to_numpy(), wanted)
         for row in batch.filter(kept).to_pylist():
             if text := _body(row):

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from tasks.index.embeddings import vector_rows
 from tasks.index.encoder import unit_rows
 from tasks.organization.builder import References
 from tasks.store.dataset import Dataset
+from tasks.store.parquet import read_table
 
 
 class ReferenceLibrary:
@@ -51,7 +51,7 @@ class ReferenceLibrary:
 def _read(dataset: Dataset, wanted: NDArray[np.int64], columns: list[str]) -> pa.Table:
     """Returns the rows of the wanted papers; files are read one after the other."""
     rule = pc.field("corpus_id").isin(pa.array(wanted))
-    return pa.concat_tables(pq.read_table(path, columns=columns, filters=rule) for path in dataset.files())
+    return pa.concat_tables(read_table(path, columns=columns, filters=rule) for path in dataset.files())
 
 
 def _lists(table: pa.Table) -> list[list[object]]:

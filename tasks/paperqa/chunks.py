@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import pyarrow.parquet as pq
 from pydantic import Field
 
 from schemas.settings import Settings
@@ -19,7 +18,7 @@ from schemas.tables.paperqa_papers import (
     PAPERQA_TABLES,
     PaperqaChunkRow,
 )
-from tasks.store.parquet import write_rows
+from tasks.store.parquet import read_table, write_rows
 from tasks.store.shard import Shard
 from tasks.store.stage import stage
 from tasks.store.workspace import Workspace
@@ -66,7 +65,7 @@ def paperqa_chunks(work: Workspace[ChunkSettings]) -> None:
 
 def _write_chunks(shard: Shard, folder: Path, most: int) -> None:
     def rows(prefix: str, table: Table[RowT]) -> list[RowT]:
-        return table.rows(pq.read_table(folder / f"{prefix}-{shard.name}.parquet"))
+        return table.rows(read_table(folder / f"{prefix}-{shard.name}.parquet"))
 
     papers = rows("part", PAPERQA_PAPERS)
     passages: dict[str, list[_Passage]] = {paper.paper_id: [] for paper in papers}

@@ -10,7 +10,6 @@ from typing import Literal, NamedTuple, Self
 
 import numpy as np
 import polars as pl
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from schemas.paperqa import PaperId
@@ -21,6 +20,7 @@ from tasks.index.embeddings import open_encoder
 from tasks.index.encoder import Encoder
 from tasks.paperqa.sandbox import ScopedDatabases
 from tasks.store.dataset import Dataset
+from tasks.store.parquet import read_table
 
 EngineName = Literal["dense", "bm25"]
 PassageKind = Literal["abstract", "text", "table", "figure", "equation"]
@@ -111,7 +111,7 @@ class PaperLibrary:
         """Returns headings and texts of a paper, in order."""
         rows: list[tuple[str, str]] = []
         for path in self._papers.files("sections"):
-            found = pq.read_table(path, columns=["title", "text"], filters=[("paper_id", "=", paper)])
+            found = read_table(path, columns=["title", "text"], filters=[("paper_id", "=", paper)])
             rows += zip(found["title"].to_pylist(), found["text"].to_pylist(), strict=True)
         return rows
 

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, Self
 
 import duckdb
-import pyarrow.parquet as pq
 
 from schemas.paperqa import PaperId
 from tasks.store.dataset import Dataset
+from tasks.store.parquet import read_table
 
 TABLES = {
     "papers": "part",
@@ -124,7 +124,7 @@ class ScopedDatabases:
         self._shards: dict[PaperId, str] = {
             paper: path.stem.removeprefix("part-")
             for path in papers.files()
-            for paper in pq.read_table(path, columns=["paper_id"])["paper_id"].to_pylist()
+            for paper in read_table(path, columns=["paper_id"])["paper_id"].to_pylist()
         }
         self._folder = Path(tempfile.mkdtemp(prefix="arena-paperqa-"))
         self._files: OrderedDict[frozenset[PaperId], Path] = OrderedDict()

@@ -25,7 +25,7 @@ from tasks.release.client import MAX_SILENCES, http_settings
 from tasks.release.filtering import RecordFilter
 from tasks.release.integrity import check_gzip
 from tasks.release.targets import Links, Tally, Target
-from tasks.store.shard import fsync_path
+from tasks.store.whole_files import fsync_path
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from tasks.release.fetched import MANIFEST, read_manifest, write_record
 from tasks.release.filenames import name_files
 from tasks.release.filtering import RecordFilter
 from tasks.release.targets import Links, Tally, Target, Withdrawn
-from tasks.store.shard import fsync_path
+from tasks.store.whole_files import fsync_path
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from schemas.errors import ReleaseError
 from schemas.fetching import FetchManifest
-from tasks.store.shard import write_whole
+from tasks.store.whole_files import write_whole
 
 MANIFEST = "manifest.json"
 RecordT = TypeVar("RecordT", bound=BaseModel)

@@ -21,7 +21,7 @@ from tasks.http.stop import stoppable_pool
 from tasks.release.fetched import MANIFEST
 from tasks.release.listing import find_trouble, list_entries, list_folder, refuse, shorten
 from tasks.store.dataset import sha256_file
-from tasks.store.shard import write_whole
+from tasks.store.whole_files import write_whole
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from schemas.errors import ReleaseError
 from schemas.fetching import FileState
 from tasks.http.client import excerpt
 from tasks.release.filenames import link_path
-from tasks.store.shard import write_whole
+from tasks.store.whole_files import write_whole
 
 
 class Withdrawn(ReleaseError):

@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from threading import Lock
+from threading import Lock, local
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from schemas.errors import BadInput
 from schemas.identifiers import CorpusId
 from tasks.retrieval.retriever import NEVER, Catalogue
 from tasks.store.dataset import Dataset
-from tasks.store.parquet import read_tables
+from tasks.store.parquet import ParquetReader, read_tables
 
 CACHE_BYTES = 256 * 2**20
 """Bytes of decoded rows that a `DocumentReader` keeps."""
@@ -55,8 +55,15 @@ class _RowGroup(NamedTuple):
     place: int
 
 
+class _Opened(local):
+    """The files that a thread has opened, by bucket."""
+
+    def __init__(self) -> None:
+        self.files: dict[int, ParquetReader] = {}
+
+
 class DocumentReader:
-    """Reads titles and abstracts by id, and caches decoded rows; threads may share a reader.
+    """Reads titles and abstracts by id, and caches decoded rows; threads that share a reader decode side by side.
 
     Args:
         documents: Dataset of stage `documents`: one file per bucket, rows ascending by corpus_id.
@@ -64,11 +71,14 @@ class DocumentReader:
     """
 
     def __init__(self, documents: Dataset, cache_bytes: int = CACHE_BYTES) -> None:
-        self._files = [pq.ParquetFile(path, memory_map=True) for path in documents.files()]
-        self._starts = [list(_first_ids(file)) for file in self._files]
+        self._paths = documents.files()
+        self._metadata = [pq.read_metadata(path) for path in self._paths]
+        self._starts = [list(_first_ids(metadata)) for metadata in self._metadata]
         self._cache: OrderedDict[_RowGroup, pa.Table] = OrderedDict()
+        self._cached_bytes = 0
         self._cache_bytes = cache_bytes
-        self._lock = Lock()
+        self._lock = Lock()  # of the cache; it is not held while rows are decoded
+        self._opened = _Opened()
 
     def read(self, ids: Sequence[int]) -> list[Document]:
         """Returns the documents in the order of `ids`.
@@ -79,14 +89,13 @@ class DocumentReader:
         found: dict[int, Document] = {}
         by_group: dict[_RowGroup, list[int]] = {}
         for corpus_id in dict.fromkeys(map(int, ids)):
-            bucket = corpus_id % len(self._files)
+            bucket = corpus_id % len(self._paths)
             place = bisect_right(self._starts[bucket], corpus_id) - 1
             if place < 0:
                 raise _unknown(corpus_id)
             by_group.setdefault(_RowGroup(bucket, place), []).append(corpus_id)
-        with self._lock:
-            for group, members in by_group.items():
-                found.update(self._read_members(group, members))
+        for group, members in by_group.items():
+            found.update(self._read_members(group, members))
         return [found[int(corpus_id)] for corpus_id in ids]
 
     def _read_members(self, group: _RowGroup, members: list[int]) -> dict[int, Document]:
@@ -99,19 +108,31 @@ class DocumentReader:
         return {row["corpus_id"]: Document(**row) for row in rows.take(places).to_pylist()}
 
     def _rows(self, group: _RowGroup) -> pa.Table:
-        if group not in self._cache:
-            table = self._files[group.bucket].read_row_group(group.place, columns=list(Document._fields))
-            self._cache[group] = table.combine_chunks()
-            while len(self._cache) > 1 and sum(table.nbytes for table in self._cache.values()) > self._cache_bytes:
-                self._cache.popitem(last=False)
-        self._cache.move_to_end(group)
-        return self._cache[group]
+        with self._lock:
+            if group in self._cache:
+                self._cache.move_to_end(group)
+                return self._cache[group]
+        columns = list(Document._fields)
+        rows = self._file(group.bucket).read_row_group(group.place, columns=columns, use_threads=False).combine_chunks()
+        with self._lock:
+            if group not in self._cache:
+                self._cache[group] = rows
+                self._cached_bytes += rows.nbytes
+            while len(self._cache) > 1 and self._cached_bytes > self._cache_bytes:
+                self._cached_bytes -= self._cache.popitem(last=False)[1].nbytes
+        return rows
+
+    def _file(self, bucket: int) -> ParquetReader:
+        """Returns this thread's opened file of a bucket: threads cannot read through the same one at once."""
+        opened = self._opened.files
+        if bucket not in opened:
+            opened[bucket] = ParquetReader(self._paths[bucket], metadata=self._metadata[bucket], memory_map=True)
+        return opened[bucket]
 
 
-def _first_ids(file: pq.ParquetFile) -> Iterator[int]:
+def _first_ids(metadata: pq.FileMetaData) -> Iterator[int]:
     """Yields the first corpus_id of every row group."""
-    metadata = file.metadata
-    column = file.schema_arrow.get_field_index("corpus_id")
+    column = metadata.schema.names.index("corpus_id")
     for place in range(metadata.num_row_groups):
         yield metadata.row_group(place).column(column).statistics.min
 

@@ -140,7 +140,7 @@ def _known_replies(work: Workspace[EngineSettings]) -> dict[str, WebReplyRow]:
     same = {"engine": settings.engine, "source": settings.source, "snapshot": settings.snapshot}
     known: dict[str, WebReplyRow] = {}
     for dataset in reversed(work.earlier):
-        if same.items() <= dataset.manifest.parameters.items() and dataset.files("replies"):
+        if same.items() <= dataset.manifest.parameters.items() and dataset.whole and dataset.files("replies"):
             known |= {row.key: row for row in WEB_REPLIES.rows(dataset.table("replies"))}
     return known
 

@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 from tasks.store.dataset import OPENED
 from tasks.store.editions import Editions
+from tasks.store.hashes import VERIFIED
 from tasks.store.store import Store
+from tasks.store.whole_files import DRAFT
 
 GRACE = timedelta(hours=24)
 """Younger folders are kept: a dataset is recorded in its edition only after it was built."""
@@ -56,6 +58,11 @@ def _unreached(root: Path, reached: set[Path]) -> Iterator[Garbage]:
     for folder in sorted((root / OPENED).glob("*")):
         if folder.name.partition("-")[0] not in keys:
             yield Garbage(folder, 0, "links to a dataset that is gone")
+    for record in sorted((root / VERIFIED).glob("*.json")):
+        if record.stem.rpartition("-")[2] not in keys:
+            yield Garbage(record, record.stat().st_size, "says when the files of a dataset that is gone were read")
+    for draft in sorted(path for path in root.glob("*/.*") if DRAFT.fullmatch(path.name)):
+        yield Garbage(draft, draft.stat().st_size, "was being written when a process was killed")
     for folder in sorted((root / ".trash").glob("*")):
         yield Garbage(folder, _size(folder), "was replaced by a rebuild")
 
@@ -73,5 +80,8 @@ def _delete(root: Path, folder: Path) -> bool:
             return False
         trash = root / ".trash" / f"deleted-{folder.parent.name}-{folder.name}"
         folder.rename(trash)
-        shutil.rmtree(trash)
+        if trash.is_dir():
+            shutil.rmtree(trash)
+        else:
+            trash.unlink()
     return True

@@ -1,19 +1,19 @@
 """A published dataset, read-only."""
 
-import hashlib
 import os
 import shutil
 from functools import cached_property
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from schemas.errors import StoreError
-from schemas.manifest import FileEntry, Manifest, Ref
-from tasks.store.parquet import count_rows
+from schemas.manifest import STORE_FORMAT, FileEntry, Manifest, Ref, content_digest
+from tasks.store.hashes import Problem, check_size, find_problems, sha256_file
+from tasks.store.parquet import count_rows, read_tables
+from tasks.store.whole_files import read_record
 
 if TYPE_CHECKING:  # most worker processes need no DuckDB
     import duckdb
@@ -24,13 +24,6 @@ MAIN = "part"
 
 OPENED = ".opened"
 """Folder of a store with links to datasets' files: see `Dataset.linked`."""
-
-
-class Problem(NamedTuple):
-    """Something wrong with a stored file."""
-
-    path: Path
-    what: str
 
 
 class Dataset:
@@ -51,10 +44,13 @@ class Dataset:
             StoreError: It is absent or unreadable.
         """
         path = self.folder / "manifest.json"
-        try:
-            return Manifest.model_validate_json(path.read_bytes())
-        except (OSError, ValueError) as error:
-            raise StoreError(f"{path}: no readable manifest ({error}); rebuild the stage with force") from error
+        remedy = f"delete {self.folder} and run: arena rerun {self.folder.parent.name}"
+        found = read_record(path, Manifest, remedy)
+        if found.format > STORE_FORMAT:
+            raise StoreError(f"{path}: format {found.format}, this version reads up to {STORE_FORMAT}; update")
+        if content_digest(found.files) != found.digest:
+            raise StoreError(f"{path}: is damaged (its files do not have the digest {found.digest[:12]}); {remedy}")
+        return found
 
     @property
     def ref(self) -> Ref:
@@ -73,9 +69,39 @@ class Dataset:
                 waiting += [entry for entry in dataset.manifest.inputs.values() if isinstance(entry, Ref)]
         return found
 
+    @cached_property
+    def damage(self) -> list[Problem]:
+        """The files that differ from the manifest, by hash; what was not touched since it was hashed is not read."""
+        return find_problems(self.folder, self.manifest)
+
+    @property
+    def whole(self) -> bool:
+        """Whether no file is damaged: earlier datasets that are not whole are passed over."""
+        return not self.damage
+
+    def require_whole(self) -> Self:
+        """Returns the dataset when its content is as it was built.
+
+        Raises:
+            StoreError: A file is damaged; the message names the dataset and the command that builds it again.
+        """
+        if self.damage:
+            path, what = self.damage[0]
+            raise StoreError(
+                f"dataset {self.folder.parent.name}/{self.folder.name} is damaged: {path.name} {what}; {self._remedy()}"
+            )
+        return self
+
+    def _remedy(self) -> str:
+        editions = (self.folder.parents[1] / "editions").glob("*.json")
+        names = sorted(path.stem for path in editions if self.folder.name.encode() in path.read_bytes())
+        if names:
+            return f"run: arena rerun --damaged --edition {names[0]}"
+        return f"no edition has it: delete {self.folder} and run the same command again"
+
     def path(self, name: str) -> Path:
-        """Returns the full path of one file of the dataset."""
-        return self.folder / name
+        """Returns the full path of one file of the dataset; raises StoreError when the dataset is damaged."""
+        return self.require_whole().folder / name
 
     def linked(self, name: str) -> Path:
         """Returns a folder of links to the files of one of the dataset's folders, for libraries that write beside them.
@@ -85,6 +111,7 @@ class Dataset:
         by all processes, and collected after their dataset. If the root is read-only, they are made in a temporary
         folder that is left to the operating system.
         """
+        source = self.path(name)
         folder = self.folder.parents[1] / OPENED / f"{self.folder.name}-{self.manifest.digest[:16]}-{name}"
         if folder.is_dir():
             return folder
@@ -93,7 +120,7 @@ class Dataset:
             draft = Path(mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
         except OSError:
             draft = folder = Path(mkdtemp(prefix="arena-"))
-        for path in self.path(name).iterdir():
+        for path in source.iterdir():
             (draft / path.name).symlink_to(os.path.relpath(path, draft))
         try:
             draft.replace(folder)
@@ -104,30 +131,21 @@ class Dataset:
     def files(self, prefix: str = MAIN) -> list[Path]:
         """Parquet files of one table, sorted by name: `part` for the main table, else a side table's name."""
         names = [f.path for f in self.manifest.files if f.path.startswith(f"{prefix}-") and f.path.endswith(".parquet")]
-        return [self.folder / name for name in sorted(names)]
+        return [self.path(name) for name in sorted(names)]
 
     def table(self, prefix: str = MAIN, columns: list[str] | None = None) -> pa.Table:
         """Reads one table into memory; meant for tables that are small."""
-        return pa.concat_tables(pq.read_table(path, columns=columns) for path in self.files(prefix))
+        return pa.concat_tables(read_tables(self.files(prefix), columns))
 
     def relation(self, connection: "duckdb.DuckDBPyConnection", prefix: str = MAIN) -> "duckdb.DuckDBPyRelation":
         """Returns one table as a DuckDB relation, without reading it yet."""
         return connection.read_parquet([str(path) for path in self.files(prefix)])
 
     def problems(self, *, check_hashes: bool = False) -> list[Problem]:
-        """Returns what differs from the manifest: missing files and sizes always, hashes with `check_hashes`."""
-        return [p for entry in self.manifest.files if (p := _check(self.folder / entry.path, entry, check_hashes))]
-
-
-def _check(path: Path, entry: FileEntry, check_hashes: bool) -> Problem | None:
-    if not path.is_file():
-        return Problem(path, "is missing")
-    size = path.stat().st_size
-    if size != entry.size:
-        return Problem(path, f"has {size} bytes, the manifest says {entry.size}")
-    if check_hashes and (found := sha256_file(path)) != entry.sha256:
-        return Problem(path, f"has sha256 {found}, the manifest says {entry.sha256}")
-    return None
+        """Returns what differs from the manifest: missing files and sizes; with `check_hashes`, every byte is read."""
+        if check_hashes:
+            return find_problems(self.folder, self.manifest, reread=True)
+        return [p for entry in self.manifest.files if (p := check_size(self.folder / entry.path, entry))]
 
 
 def describe_file(folder: Path, name: str) -> FileEntry:
@@ -135,9 +153,3 @@ def describe_file(folder: Path, name: str) -> FileEntry:
     path = folder / name
     rows = count_rows(path) if name.endswith(".parquet") else None
     return FileEntry(path=name, size=path.stat().st_size, sha256=sha256_file(path), rows=rows)
-
-
-def sha256_file(path: Path) -> str:
-    """Returns the sha256 of a file, in hexadecimal."""
-    with path.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()

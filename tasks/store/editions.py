@@ -1,7 +1,6 @@
 """Editions: named sets of datasets."""
 
 import fcntl
-import os
 import re
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,8 +10,9 @@ from pathlib import Path
 from schemas.errors import StoreError, UsageError
 from schemas.identifiers import EDITION_PATTERN
 from schemas.manifest import STORE_FORMAT, EditionManifest, Ref
-from tasks.store.dataset import Problem
+from tasks.store.hashes import Problem
 from tasks.store.store import Store
+from tasks.store.whole_files import read_record, write_record
 
 _OPEN_AFTER_PUBLISHING = ("run/", "scores/")
 
@@ -47,10 +47,9 @@ class Editions:
             raise UsageError(
                 f"no edition {name!r} in {self._store.root}; there are: {', '.join(self.names()) or 'none'}"
             )
-        try:
-            edition = EditionManifest.model_validate_json(path.read_bytes())
-        except ValueError as error:
-            raise StoreError(f"{path}: not a readable edition; restore it, or build it again ({error})") from error
+        edition = read_record(
+            path, EditionManifest, "restore it from a copy, or delete it and build the edition again: datasets are kept"
+        )
         if edition.format > STORE_FORMAT:
             raise StoreError(f"{path}: format {edition.format}, this version reads up to {STORE_FORMAT}; update")
         return edition
@@ -92,12 +91,16 @@ class Editions:
             if problems := self.problems(name, check_hashes=True):
                 first = problems[0]
                 raise StoreError(
-                    f"edition {name} cannot be published: {first.path} {first.what} ({len(problems)} problems)"
+                    f"edition {name} cannot be published: {first.path} {first.what} ({len(problems)} problems); "
+                    f"run: arena rerun --damaged --edition {name}"
                 )
             return self._write(edition.model_copy(update={"published": datetime.now(UTC)}))
 
     def problems(self, name: str, *, check_hashes: bool = False) -> list[Problem]:
-        """Returns the files of the edition that are missing or differ from the manifests."""
+        """Returns what is wrong with the edition's datasets: files that are missing or differ from the manifests.
+
+        With `check_hashes` every byte is read.
+        """
         return list(self._problems(self.load(name), check_hashes))
 
     def reaches(self, name: str) -> Iterator[Ref]:
@@ -119,10 +122,12 @@ class Editions:
             try:
                 dataset = self._store.open(ref)
             except StoreError as error:
-                yield Problem(folder, f"({slot}): {error}")
+                yield Problem(folder, f"({slot}): {str(error).partition('; ')[0]}")
                 continue
             if check_hashes:
                 yield from dataset.problems(check_hashes=True)
+            if source := self._store.mended_input(dataset):
+                yield Problem(folder, f"({slot}) was made before its damaged input {source} was replaced")
 
     def _without_stale(self, slots: dict[str, Ref], fresh: set[str]) -> dict[str, Ref]:
         """Takes out old slots that were built from a dataset of a stage slot that is now another one.
@@ -150,13 +155,7 @@ class Editions:
         return self._folder / f"{name}.json"
 
     def _write(self, edition: EditionManifest) -> EditionManifest:
-        path = self._path(edition.name)
-        draft = path.with_suffix(".tmp")
-        with draft.open("w") as handle:
-            handle.write(edition.model_dump_json(indent=1))
-            handle.flush()
-            os.fsync(handle.fileno())
-        draft.replace(path)
+        write_record(self._path(edition.name), edition)
         return edition
 
     @contextmanager

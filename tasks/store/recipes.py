@@ -11,12 +11,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from schemas.errors import StoreError, UsageError
+from schemas.errors import UsageError
 from schemas.identifiers import STAGE_PATTERN, StageName
 from schemas.manifest import EditionManifest, Ref
 from schemas.release import ReleaseDataset
 from tasks.store.stages import stage_position
 from tasks.store.store import Store
+from tasks.store.whole_files import read_record, write_record
 
 
 class PlannedStage(BaseModel):
@@ -96,17 +97,12 @@ class Recipes:
         path = self._path(edition)
         if not path.is_file():
             return None
-        try:
-            return Recipe.model_validate_json(path.read_bytes())
-        except ValueError as error:
-            raise StoreError(
-                f"{path}: not a readable recipe; delete it and build the edition again ({error})"
-            ) from error
+        return read_record(
+            path, Recipe, "delete it: the edition is then rerun from what its datasets say of themselves"
+        )
 
     def _write(self, edition: str, recipe: Recipe) -> None:
-        draft = self._path(edition).with_suffix(".tmp")
-        draft.write_text(recipe.model_dump_json(indent=1))
-        draft.replace(self._path(edition))
+        write_record(self._path(edition), recipe)
 
     @contextmanager
     def _lock(self, edition: str) -> Generator[None]:

@@ -8,11 +8,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from schemas.identifiers import Digest
 from schemas.manifest import Counts, FileEntry
 from tasks.store.dataset import describe_file
+from tasks.store.whole_files import fsync_path, write_record
 
 MARKERS = ".shards"
 SCRATCH = ".scratch"
@@ -21,26 +22,8 @@ SHARED = "shared"
 T = TypeVar("T")
 
 
-def fsync_path(path: Path) -> None:
-    """Flushes a file or folder to disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Writes a file completely or not at all, even when the machine crashes."""
-    draft = path.with_name(f".{path.name}.tmp")
-    draft.write_bytes(data)
-    fsync_path(draft)
-    draft.replace(path)
-    fsync_path(path.parent)
-
-
 class Marker(BaseModel):
-    """Written when a shard is finished: its files, counts, key, and whether it was taken over."""
+    """Written when a shard is finished: its files, counts, key, whether it was taken over, and its scratch files."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -48,6 +31,7 @@ class Marker(BaseModel):
     counts: Counts
     key: Digest | None
     taken: bool
+    scratch: list[FileEntry] = Field(default_factory=list[FileEntry])
 
 
 @dataclass
@@ -109,12 +93,10 @@ class Shard:
             temporary.replace(final)
         marker = self.folder / MARKERS / f"{self.name}.json"
         marker.parent.mkdir(exist_ok=True)
-        draft = marker.with_suffix(".tmp")
-        published = [name for name in self._files if not name.startswith(f"{SCRATCH}/")]
-        files = [self._described.get(name) or describe_file(self.folder, name) for name in published]
-        draft.write_text(Marker(files=files, counts=self.counts, key=self.key, taken=self.taken).model_dump_json())
-        fsync_path(draft)
-        draft.replace(marker)
+        written = [self._described.get(name) or describe_file(self.folder, name) for name in self._files]
+        scratch = [file for file in written if file.path.startswith(f"{SCRATCH}/")]
+        files = [file for file in written if file not in scratch]
+        write_record(marker, Marker(files=files, counts=self.counts, key=self.key, taken=self.taken, scratch=scratch))
 
 
 def in_shards(items: Sequence[T], size: int, *, least: int = 0) -> dict[str, Sequence[T]]:

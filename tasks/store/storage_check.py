@@ -6,16 +6,16 @@ machines that mount the folder, and that fsync works. Hard links are used if the
 
 import fcntl
 import logging
-import os
 import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from schemas.errors import StoreError
+from tasks.store.whole_files import fsync_path, read_record, write_record
 
 log = logging.getLogger(__name__)
 
@@ -92,9 +92,7 @@ def check_storage(root: Path) -> None:
             "store %s: no hard links on %s; what is taken over from earlier datasets is copied", root, mount.kind
         )
     known = record.mounts if record else ()
-    draft = root / f"{RECORD}.{os.getpid()}"
-    draft.write_text(StorageRecord(mounts=(*known, mount.identity), hard_links=hard_links).model_dump_json(indent=1))
-    draft.replace(root / RECORD)
+    write_record(root / RECORD, StorageRecord(mounts=(*known, mount.identity), hard_links=hard_links))
 
 
 def find_mount(folder: Path, mounts: Path = MOUNTS) -> Mount:
@@ -118,8 +116,8 @@ def find_mount(folder: Path, mounts: Path = MOUNTS) -> Mount:
 
 def _read(path: Path) -> StorageRecord | None:
     try:
-        return StorageRecord.model_validate_json(path.read_bytes())
-    except (FileNotFoundError, ValidationError):
+        return read_record(path, StorageRecord, "delete it")
+    except StoreError:
         return None
 
 
@@ -184,11 +182,7 @@ def _syncs(folder: Path) -> bool:
     path = folder / "synced"
     path.write_text("rows")
     for each in (path, folder):
-        handle = os.open(each, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        fsync_path(each)
     return True
 
 

@@ -4,11 +4,10 @@ import errno
 import fcntl
 import logging
 import multiprocessing
-import os
 import shutil
 import time
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -16,21 +15,26 @@ from typing import NamedTuple
 from schemas.errors import ArenaError, StageFailed, StoreError
 from schemas.identifiers import Key
 from schemas.llm_settings import LlmAccess
-from schemas.manifest import STORE_FORMAT, Fingerprint, Manifest, Ref, ReleaseEntry, content_digest
+from schemas.manifest import FILE_FORMAT, STORE_FORMAT, Fingerprint, Manifest, Ref, ReleaseEntry, content_digest
 from schemas.messages import describe
 from schemas.release import ReleaseDataset
 from schemas.settings import Resources, Settings
 from tasks.store.dataset import Dataset
+from tasks.store.hashes import VERIFIED, remember
 from tasks.store.provenance import git_commit, list_files, package_versions
-from tasks.store.shard import MARKERS, SCRATCH, fsync_path
+from tasks.store.shard import MARKERS, SCRATCH
 from tasks.store.shard_runner import LOCAL, ShardRunner
 from tasks.store.stage import AnyStage
 from tasks.store.storage_check import check_storage
+from tasks.store.whole_files import fsync_path, write_record, write_whole
 from tasks.store.workspace import Progress, Workspace
 
 log = logging.getLogger(__name__)
 
 Input = Ref | ReleaseDataset
+
+READERS = ("duckdb", "polars", "pyarrow", "faiss", "tantivy")
+"""Packages whose errors may mean that a file was damaged after it was hashed."""
 
 
 class Request(NamedTuple):
@@ -80,25 +84,25 @@ class Store:
         self.root = root.absolute()
         try:
             self.root.mkdir(parents=True, exist_ok=True)
-            for name in (".staging", ".locks", ".trash", "editions"):
+            for name in (".staging", ".locks", ".trash", VERIFIED, "editions"):
                 (self.root / name).mkdir(exist_ok=True)
         except OSError as error:
             raise StoreError(f"store {root}: cannot be written ({error.strerror}); choose another --root") from error
-        self._check_format()
+        found = self._read_format()
         check_storage(self.root)
+        if found != STORE_FORMAT:  # what an older version wrote stays; what is added now cannot be read by it
+            with suppress(OSError):
+                write_whole(self.root / "format", f"{STORE_FORMAT}\n".encode())
 
-    def _check_format(self) -> None:
+    def _read_format(self) -> int:
         path = self.root / "format"
-        if not path.exists():
-            draft = self.root / f".format.{os.getpid()}"
-            draft.write_text(f"{STORE_FORMAT}\n")
-            draft.replace(path)
-        found = path.read_text().strip()
+        found = path.read_text(errors="replace").strip() if path.exists() else "0"
         if not found.isdigit() or int(found) > STORE_FORMAT:
             raise StoreError(
                 f"store {self.root}: its format is {found!r}, this version reads up to {STORE_FORMAT}; "
                 "update research-arena or choose another --root"
             )
+        return int(found)
 
     def folder(self, ref: Ref) -> Path:
         """Returns the folder of a dataset."""
@@ -112,8 +116,33 @@ class Store:
         except StoreError:
             return None
 
+    def find_whole(self, stage: str, key: Key) -> Dataset | None:
+        """The dataset when its content is whole, and no damaged copy of an input was replaced since it was built."""
+        dataset = self.find(stage, key)
+        if dataset is None:
+            return None
+        if dataset.damage:
+            path, what = dataset.damage[0]
+            log.warning("dataset %s/%s is damaged: %s %s; it is built again when it is needed", stage, key, path, what)
+            return None
+        if source := self.mended_input(dataset):
+            log.warning("dataset %s/%s was made before its damaged input %s was replaced", stage, key, source)
+            return None
+        return dataset
+
+    def mended_input(self, dataset: Dataset) -> str | None:
+        """Returns the name of an input of which a damaged copy was replaced since the dataset was built."""
+        then = dataset.manifest.inputs_mended
+        now = self._mended(dataset.manifest.inputs)
+        return next((name for name, times in now.items() if times > then.get(name, 0)), None)
+
+    def _mended(self, inputs: Mapping[str, object]) -> dict[str, int]:
+        """Returns how often damaged copies of the inputs were replaced; those of which none was are left out."""
+        found = {name: self.find(ref.stage, ref.key) for name, ref in inputs.items() if isinstance(ref, Ref)}
+        return {name: dataset.manifest.mended for name, dataset in found.items() if dataset and dataset.manifest.mended}
+
     def open(self, ref: Ref) -> Dataset:
-        """The dataset named `ref`.
+        """The dataset named `ref`; its content is hashed before the first of its files is read.
 
         Raises:
             StoreError: It is absent, damaged, or has other content than `ref` says.
@@ -121,7 +150,7 @@ class Store:
         dataset = self.find(ref.stage, ref.key)
         if dataset is None:
             raise StoreError(
-                f"dataset {ref.stage}/{ref.key} is missing or damaged in {self.root}; rerun stage {ref.stage}"
+                f"dataset {ref.stage}/{ref.key} is missing or damaged in {self.root}; run: arena rerun {ref.stage}"
             )
         if dataset.manifest.digest != ref.digest:
             raise StoreError(
@@ -170,15 +199,15 @@ class Store:
                 "`if __name__ == '__main__':`"
             )
         stage, key = request.stage, request.key
-        if not force and (found := self.find(stage.name, key)):
-            return Built(found.ref, executed=False)
-        asked = datetime.now(UTC)
+        before = self.find_whole(stage.name, key)
+        if before and not force:
+            return Built(before.ref, executed=False)
         with self._lock(stage.name, key):
-            found = self.find(stage.name, key)
-            if found and (not force or found.manifest.started > asked):
-                return Built(found.ref, executed=False)
+            found = self.find_whole(stage.name, key)
+            if found and not (force and before and before.manifest.started == found.manifest.started):
+                return Built(found.ref, executed=False)  # another process has built it while this one waited
             staging = self.root / ".staging" / stage.name / key
-            if force and found:
+            if found:
                 shutil.rmtree(staging, ignore_errors=True)
             means = _Means(resources or Resources(), report, llm, runner, again)
             return Built(self._execute(request, staging, means), executed=True)
@@ -199,7 +228,11 @@ class Store:
         started, clock = datetime.now(UTC), time.perf_counter()
         try:
             staging.mkdir(parents=True, exist_ok=True)
-            inputs = {n: self.open(item) if isinstance(item, Ref) else item for n, item in request.inputs.items()}
+            inputs = {
+                name: self.open(item).require_whole() if isinstance(item, Ref) else item
+                for name, item in request.inputs.items()
+            }
+            there = self.find(stage.name, request.key)
             workspace = Workspace(
                 stage.name,
                 staging,
@@ -210,44 +243,53 @@ class Store:
                 means.report,
                 means.llm,
                 stage.version,
-                takes_over=self.find(stage.name, request.key) is None,  # else it was forced: all is executed
+                # of a damaged dataset, whole shards are taken; else it was forced or made of a damaged input
+                takes_over=there is None or bool(there.damage),
                 runner=means.runner,
                 again=means.again,
             )
-            resumed = len(workspace.finished())
+            resumed = workspace.resume()
             log.info("stage %s: building %s (%d shards kept)", stage.name, request.key, resumed)
             stage(workspace)
             seconds = round(time.perf_counter() - clock, 3)
-            return self._publish(staging, _describe(request, workspace, started, seconds, resumed))
+            manifest = _describe(request, workspace, started, seconds, resumed)
+            return self._publish(staging, manifest.model_copy(update={"inputs_mended": self._mended(request.inputs)}))
         except ArenaError:
             raise
-        except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise StoreError(
                     f"stage {stage.name}: no space left under {self.root}; free some and run again: "
                     "finished shards are kept"
                 ) from error
+            self._require_whole_inputs(request, error)
             raise _stage_failed(stage, error) from error
-        except Exception as error:
-            raise _stage_failed(stage, error) from error
+
+    def _require_whole_inputs(self, request: Request, error: Exception) -> None:
+        """Raises StoreError when a library failed to read because an input was damaged after it was opened."""
+        if isinstance(error, OSError) or type(error).__module__.partition(".")[0].lstrip("_") in READERS:
+            for ref in request.inputs.values():
+                if isinstance(ref, Ref) and (dataset := self.open(ref)).problems(check_hashes=True):
+                    dataset.require_whole()
 
     def _publish(self, staging: Path, manifest: Manifest) -> Ref:
         final = self.root / manifest.stage / manifest.key
-        existing = self.find(manifest.stage, manifest.key)
+        existing = self.find_whole(manifest.stage, manifest.key)
         if existing and existing.manifest.digest == manifest.digest:
             shutil.rmtree(staging)
             log.info("stage %s: rebuilt to the same bytes", manifest.stage)
             return existing.ref
-        path = staging / "manifest.json"
-        path.write_text(manifest.model_dump_json(indent=1))
+        if replaced := self.find(manifest.stage, manifest.key):
+            mended = replaced.manifest.mended + bool(replaced.damage)
+            manifest = manifest.model_copy(update={"mended": mended})
+        write_record(staging / "manifest.json", manifest)
         shutil.rmtree(staging / SCRATCH, ignore_errors=True)
-        fsync_path(path)
-        fsync_path(staging)
         final.parent.mkdir(exist_ok=True)
         if final.exists():
             final.rename(self.root / ".trash" / f"{manifest.stage}-{manifest.key}-{time.time_ns()}")
         staging.rename(final)
         fsync_path(final.parent)
+        remember(final, manifest)
         shutil.rmtree(final / MARKERS, ignore_errors=True)
         log.info(
             "stage %s: published %s in %.1f s, %s", manifest.stage, manifest.key, manifest.seconds, manifest.counts
@@ -258,6 +300,7 @@ class Store:
 def _describe(request: Request, made: Workspace[Settings], started: datetime, seconds: float, resumed: int) -> Manifest:
     files = list_files(made.folder, made.described())
     return Manifest(
+        file_format=FILE_FORMAT,
         stage=request.stage.name,
         version=request.stage.version,
         key=request.key,

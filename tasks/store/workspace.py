@@ -17,12 +17,14 @@ from typing import Generic, NamedTuple, TypeVar
 from schemas.errors import StageFailed, StoreError
 from schemas.identifiers import Digest
 from schemas.llm_settings import LlmAccess
-from schemas.manifest import Counts, FileEntry, ShardEntry
+from schemas.manifest import FILE_FORMAT, Counts, FileEntry, ShardEntry
 from schemas.release import ReleaseDataset
 from schemas.settings import Resources, Settings
 from tasks.store.dataset import Dataset
+from tasks.store.hashes import check_files, check_size
 from tasks.store.shard import MARKERS, SCRATCH, SHARED, Marker, Shard
 from tasks.store.shard_runner import LOCAL, NO_SIZES, ShardRunner, Sizes
+from tasks.store.whole_files import read_record
 
 log = logging.getLogger(__name__)
 
@@ -48,9 +50,9 @@ class Progress(NamedTuple):
 
 
 class _Offer(NamedTuple):
-    """A shard of an earlier dataset: where it lies, its files, its counts."""
+    """A shard of an earlier dataset: the dataset, the shard's files, its counts."""
 
-    folder: Path
+    dataset: Dataset
     files: tuple[FileEntry, ...]
     counts: Counts
 
@@ -116,6 +118,20 @@ class Workspace(Generic[P]):
         """Returns the names of finished shards, including those of earlier attempts."""
         return {path.stem for path in (self.folder / MARKERS).glob("*.json")}
 
+    def resume(self) -> int:
+        """Forgets shards of earlier attempts whose files were damaged since; returns how many are kept."""
+        for path in (self.folder / MARKERS).glob("*.json"):
+            try:
+                marker = self._marker(path)
+                scratch = [file for file in marker.scratch if (self.folder / file.path).exists()]
+                why = "".join(f"{path.name} {what}" for path, what in check_files(self.folder, marker.files + scratch))
+            except StoreError as error:
+                why = str(error)
+            if why:
+                log.warning("stage %s: shard %s is made again: %s", self.stage, path.stem, why)
+                path.unlink()
+        return len(self.finished())
+
     def counts(self) -> Counts:
         """Returns the sum of the finished shards' counts."""
         total = Counts()
@@ -141,7 +157,10 @@ class Workspace(Generic[P]):
 
     def _markers(self) -> dict[str, Marker]:
         paths = sorted((self.folder / MARKERS).glob("*.json"))
-        return {path.stem: Marker.model_validate_json(path.read_bytes()) for path in paths}
+        return {path.stem: self._marker(path) for path in paths}
+
+    def _marker(self, path: Path) -> Marker:
+        return read_record(path, Marker, f"delete it and run stage {self.stage} again")
 
     def pending(
         self,
@@ -167,7 +186,7 @@ class Workspace(Generic[P]):
             return None
         parts = [part if isinstance(part, str) else self._hashes[part] for part in reads[name]]
         text = json.dumps(
-            [self.stage, self.version, self.settings.model_dump(mode="json"), name, parts], sort_keys=True
+            [self.stage, self.version, FILE_FORMAT, self.settings.model_dump(mode="json"), name, parts], sort_keys=True
         )
         return Digest(hashlib.sha256(text.encode()).hexdigest())
 
@@ -183,7 +202,7 @@ class Workspace(Generic[P]):
         for dataset in reversed(self.earlier):
             files = {file.path: file for file in dataset.manifest.files}
             for entry in dataset.manifest.shards.values():
-                offers[entry.key] = _Offer(dataset.folder, tuple(files[path] for path in entry.files), entry.counts)
+                offers[entry.key] = _Offer(dataset, tuple(files[path] for path in entry.files), entry.counts)
         return offers
 
     def _take_over(self, name: str, reads: Reads, recount: Callable[[Counts], Counts]) -> bool:
@@ -191,10 +210,13 @@ class Workspace(Generic[P]):
         if key is None or not self.takes_over or key not in self._offers:
             return False
         offer = self._offers[key]
+        damaged = {problem.path for problem in offer.dataset.damage}
+        if any(offer.dataset.folder / file.path in damaged for file in offer.files):
+            return False
         try:
             with Shard(self.folder, name, key, recount(offer.counts), taken=True) as shard:
                 for file in offer.files:
-                    shard.take(offer.folder, file)
+                    shard.take(offer.dataset.folder, file)
         except FileNotFoundError:  # it was collected since
             return False
         return True
@@ -258,9 +280,8 @@ class Workspace(Generic[P]):
 
     def _is_seen(self, marker: Path) -> bool:
         try:
-            files = Marker.model_validate_json(marker.read_bytes()).files
-            return all((self.folder / file.path).stat().st_size == file.size for file in files)
-        except FileNotFoundError:
+            return not any(check_size(self.folder / file.path, file) for file in self._marker(marker).files)
+        except StoreError:
             return False
 
 

@@ -1,15 +1,19 @@
 """The catalogue, and reading documents in bounded memory."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
+from threading import Barrier
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from schemas.errors import BadInput
 from schemas.tables.documents import DOCUMENTS
 from tasks.retrieval.documents import Document, DocumentReader, load_catalogue
 from tasks.retrieval.retriever import NEVER
+from tasks.store.parquet import ParquetReader
 from tests.corpus.conftest import Corpus
 from tests.index.conftest import give_documents
 
@@ -32,7 +36,8 @@ def test_the_catalogue_lists_every_document_by_id(tmp_path: Path) -> None:
 
 def test_documents_are_read_by_id_from_any_row_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tasks.store.parquet.ROW_GROUP", 10)
-    monkeypatch.setattr("tasks.store.parquet.TableWriter.__init__.__kwdefaults__", {"row_group": 10, "level": 3})
+    sizes = {"row_group": 10, "level": 3, "repeats": False}
+    monkeypatch.setattr("tasks.store.parquet.TableWriter.__init__.__kwdefaults__", sizes)
     corpus = Corpus(tmp_path)
     rows = [{"corpus_id": 3 * i, "title": f"Title {i}", "abstract": None if i % 2 else "A" * 500} for i in range(100)]
     dataset = corpus.store.open(corpus.given("documents", {DOCUMENTS: rows}, 2))
@@ -44,6 +49,24 @@ def test_documents_are_read_by_id_from_any_row_group(tmp_path: Path, monkeypatch
     assert len({row for rows in (reader.read([3 * i]) for i in range(100)) for row in rows}) == 100
     assert 1 <= len(reader._cache) < 10
     assert sum(table.nbytes for table in reader._cache.values()) <= 20_000
+    assert reader._cached_bytes == sum(table.nbytes for table in reader._cache.values())
     for unknown in (1, 298, 10_000, -5):
         with pytest.raises(BadInput, match=f"document {unknown} is not in the corpus"):
             reader.read([0, unknown])
+
+
+def test_threads_decode_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = Corpus(tmp_path)
+    rows = [{"corpus_id": i, "title": f"Title {i}", "abstract": None} for i in range(4)]
+    reader = DocumentReader(corpus.store.open(corpus.given("documents", {DOCUMENTS: rows}, 2)))
+    both = Barrier(2, timeout=5)  # passes when two threads are decoding at the same time
+    decode = ParquetReader.read_row_group
+
+    def meet(self: ParquetReader, *args: object, **options: object) -> pa.Table:
+        both.wait()
+        return decode(self, *args, **options)
+
+    monkeypatch.setattr(ParquetReader, "read_row_group", meet)
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(reader.read, [[0], [1]]))
+    assert found == [[Document(0, "Title 0", None)], [Document(1, "Title 1", None)]]

@@ -5,7 +5,6 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pydantic import Field
 
 from schemas.errors import BadInput, UsageError
@@ -18,7 +17,7 @@ from tasks.corpus.figures.source import FigureSource, Listed
 from tasks.corpus.figures.website import HttpFigures, HttpFigureSettings
 from tasks.llm.images import MAX_BYTES
 from tasks.store.dataset import Dataset
-from tasks.store.parquet import TableWriter, write_rows
+from tasks.store.parquet import TableWriter, read_table, write_rows
 from tasks.store.shard import Shard
 from tasks.store.stage import stage
 from tasks.store.workspace import Workspace
@@ -75,15 +74,16 @@ def _fetched_before(earlier: tuple[Dataset, ...]) -> Callable[[str], bytes | Non
     where = {
         url: path
         for dataset in reversed(earlier)
+        if dataset.whole
         for path in dataset.files()
-        for url in pq.read_table(path, columns=["url"])["url"].to_pylist()
+        for url in read_table(path, columns=["url"])["url"].to_pylist()
         if url
     }
 
     def find(url: str) -> bytes | None:
         if url not in where:
             return None
-        return pq.read_table(where[url], columns=["image"], filters=pc.field("url") == url)["image"][0].as_py()
+        return read_table(where[url], columns=["image"], filters=pc.field("url") == url)["image"][0].as_py()
 
     return find
 

@@ -17,7 +17,7 @@ from schemas.settings import Settings
 from tasks.corpus.figures.source import MAX_LIST, Listed, Picture, Unusable, read_list
 from tasks.http.client import BadAddress, HttpClient, HttpRequest, HttpSettings, TooLong, bare_url
 from tasks.http.pace import OwnPace
-from tasks.store.shard import write_whole
+from tasks.store.whole_files import write_whole
 
 log = logging.getLogger(__name__)
 

@@ -67,14 +67,14 @@ def test_editions_are_listed_shown_verified_and_published(arena):
     assert any(
         "release 2026-01-06 papers" in row["from"] for row in arena.json("edition", "show", "2026-01-06")["lineage"]
     )
-    assert arena.json("edition", "verify", "2026-01-06", "--hashes") == []
+    assert arena.json("edition", "verify", "2026-01-06") == []
     assert arena.json("edition", "publish", "2026-01-06")["published"]
 
     next(arena.folder.glob("store/papers/*/part-00000.parquet")).unlink()
     code, out, err = arena("edition", "verify", "2026-01-06", "--json")
     assert code == 1
     assert "/papers/" in json.loads(out)[0]["path"]
-    assert "--force" in err
+    assert "run: arena rerun --damaged --edition 2026-01-06" in err
 
 
 def test_gc_only_lists_what_it_could_delete(arena):

@@ -11,6 +11,7 @@ from prefect.exceptions import ObjectNotFound
 
 from flows.jobs.clean_up import clean_up, delete_runs_with_artifacts, ended_before
 from flows.pipeline.machine import StoreFolder
+from schemas.errors import StoreError
 from tasks.store.editions import Editions
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
@@ -49,5 +50,9 @@ def test_the_store_is_cleaned_only_when_told_to(store, chain, pipeline):
     assert {row["path"] for row in clean_up(folder=folder)} == {str(place) for place in gone}
     assert all(place.exists() for place in gone)
     clean_up(folder=folder, delete_data=True)
+    number = store.folder(next(iter(Editions(store).load("e").slots.values()))) / "number"
+    number.write_text("53" if number.read_text() == "52" else "52")
+    with pytest.raises(StoreError, match=r"1 damaged datasets, the first: .*arena rerun --damaged --edition e"):
+        clean_up(folder=folder, reread_days=0)
     assert not any(place.exists() for place in gone)
     assert all(place.exists() for place in kept)

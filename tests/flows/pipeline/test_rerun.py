@@ -67,6 +67,20 @@ def test_a_deleted_dataset_is_built_again_to_the_same_bytes(pipeline, chain, sto
     assert Editions(store).load("e").slots == built
 
 
+def test_damage_is_repaired_with_what_was_made_of_it(pipeline, chain, store):
+    """The second stage read a wrong number before anybody noticed; the third has the right key and the wrong bytes."""
+    right = pipeline.walk(chain.steps(42), release="r")
+    Editions(store).publish("e")
+    number = store.folder(right["papers"]) / "number"
+    number.write_text("52")
+
+    assert again(pipeline, chain, None, mode="damaged") == ["papers", "surveys"]
+    assert number.read_text() == "42"
+    assert Editions(store).load("e").slots == right
+    assert again(pipeline, chain, None, mode="damaged") == []
+    assert again(pipeline, chain, "references", mode="damaged") == []
+
+
 def test_a_published_edition_is_not_changed(pipeline, chain, store):
     pipeline.walk(chain.steps(42), release="r")
     Editions(store).publish("e")
@@ -125,6 +139,9 @@ def test_status_distinguishes_missing_damaged_and_outdated_from_built(copied, mo
     slots = Editions(copied).load("2026-01-06").slots
     assert Counter(states(copied).values()) == {("built", "no"): len(slots)}
 
+    flipped = next(copied.folder(slots["surveys"]).glob("part-*"))
+    content = flipped.read_bytes()
+    flipped.write_bytes(content[:99] + bytes([content[99] ^ 1]) + content[100:])
     part = next(copied.folder(slots["topics"]).glob("part-*"))
     part.write_bytes(part.read_bytes()[:-1])
     shutil.rmtree(copied.folder(slots["bm25/abstract"]))
@@ -135,7 +152,7 @@ def test_status_distinguishes_missing_damaged_and_outdated_from_built(copied, mo
     monkeypatch.setattr("tasks.corpus.references.references", newer)
     found = states(copied)
 
-    assert found["topics"] == ("damaged", "yes")
+    assert found["topics"] == found["surveys"] == ("damaged", "yes")
     assert found["bm25/abstract"] == ("unfinished", "yes")
     assert found["references"] == ("outdated", "yes")
     assert found["statistics"] == ("built", "if its inputs change")
