@@ -79,12 +79,12 @@ STAGE_PATTERN = r"^[a-z][a-z0-9_]*$"
 """What a stage may be named: the name is a folder of the store."""
 
 DatasetName = Literal[
-    "papers", "abstracts", "citations", "s2orc", "s2orc_v2", "mindmaps", "figures",
+    "papers", "abstracts", "citations", "s2orc", "s2orc_v2", "mindmaps", "figures", "surveys",
     "airqa_questions", "airqa_metadata", "airqa_processed", "airqa_pdfs",
     "search_queries", "recorded_results", "human_judgments",
 ]  # fmt: skip
 """The datasets that the pipeline reads: Semantic Scholar's, `mindmaps`, which people transcribe, `figures`,
-as an extractor lays them out, and AirQA's files."""
+as an extractor lays them out, `surveys` of an imported set, and AirQA's files."""
 
 Field = Literal["title", "abstract", "title_abstract", "text"]
 """What of a document is indexed. A missing abstract is replaced by the title."""

@@ -10,18 +10,41 @@ import pytest
 import pytrec_eval
 
 from schemas.errors import BadInput, UsageError
+from schemas.tables.papers import PAPERS
+from schemas.tables.references import REFERENCES
 from tasks.exports.edition import Edition
 from tasks.exports.exporter import all_exporters, find_exporter
 from tasks.metrics.ranking import evaluate_run
 from tasks.store.dataset import Dataset
 from tasks.store.store import Store
 from tests.exports.conftest import HOSTILE, JUDGED, TAG, Small, publish_run
+from tests.published import publish, publish_documents, publish_surveys
 
 
 @pytest.fixture
-def whole(small: Small, judged: Dataset) -> Edition:
+def whole(small: Small, judged: Dataset, store: Store) -> Edition:
     """An edition that every format can write."""
-    return Edition("whole", small.edition.datasets | {JUDGED: judged})
+    blank = {column.name: None if column.nullable else [] for column in PAPERS.arrow}
+    known = {"has_full_text": False, "date_precision": "day"}
+    papers = [blank | known | {"corpus_id": topic} for topic in small.qrels]
+    cited = [{"survey_id": topic, "cited_id": i} for topic, labels in small.qrels.items() for i in sorted(labels)]
+    linked = {
+        "entries": 1,
+        "mentions": 1,
+        "in_bibliography": True,
+        "in_citations": True,
+        "linking": "both",
+        "used": True,
+    }
+    references = [row | linked | {"is_influential": False} for row in cited]
+    corpus = {
+        "papers": publish(store, "papers", {"part": (PAPERS, papers)}),
+        "references": publish(store, "references", {"part": (REFERENCES, references)}),
+        "documents": publish_documents(store, dict.fromkeys(range(200), (HOSTILE, HOSTILE))),
+        "surveys": publish_surveys(store, small.qrels),
+    }
+    opened = {slot: store.open(ref) for slot, ref in corpus.items()}
+    return Edition("whole", small.edition.datasets | {JUDGED: judged} | opened)
 
 
 def test_trec_files_score_as_the_run_does(small: Small, tmp_path: Path) -> None:
@@ -126,5 +149,5 @@ def test_a_tag_that_is_no_file_name_is_refused(name: str, tag: str, small: Small
 
 
 def test_an_unknown_format_is_refused_with_those_there_are() -> None:
-    with pytest.raises(UsageError, match="parquet, search_trec, trec"):
+    with pytest.raises(UsageError, match="parquet, researcharena, search_trec, trec"):
         find_exporter("csv")

@@ -14,7 +14,9 @@ from tasks.corpus.documents import DocumentSettings, documents
 from tasks.corpus.extracted_mindmaps import ExtractedMindmapSettings, extracted_mindmaps
 from tasks.corpus.figures.stage import FigureSettings, figures
 from tasks.corpus.figures.website import HttpFigureSettings
+from tasks.corpus.mindmaps import MindmapSettings, mindmaps
 from tasks.corpus.papers import PapersSettings, papers
+from tasks.corpus.published_surveys import PublishedSurveySettings, published_surveys
 from tasks.corpus.records import RecordSettings, abstract_records, citation_records, full_texts, paper_records
 from tasks.corpus.references import ReferenceSettings, references
 from tasks.corpus.statistics import StatisticsSettings, statistics
@@ -55,7 +57,30 @@ def plan_corpus(
         )
     files = {slot: {"files": release[dataset]} for slot, dataset in RECORDS.items()}
     with_texts = {"full_texts": {"files": texts}} if texts else {}
-    return _plan_from_records(settings, files | with_texts, release.get("figures"), choose_model)
+    steps = _plan_from_records(settings, files | with_texts, release.get("figures"), choose_model)
+    return _with_published(settings, steps, release) if "surveys" in release else steps
+
+
+def _with_published(
+    settings: CorpusSettings, steps: Sequence[Step], release: Mapping[DatasetName, ReleaseDataset]
+) -> list[Step]:
+    """Returns the steps for an imported set, whose surveys, references and mind-maps its authors chose."""
+    given = {
+        "surveys": Step("surveys", published_surveys, PublishedSurveySettings(), {"files": release["surveys"]}),
+        "references": Step(
+            "references",
+            references,
+            ReferenceSettings(source=settings.references or "citations"),
+            same_names("surveys", "citation_records"),
+        ),
+    }
+    planned = [given.get(step.slot, step) for step in steps]
+    if "mindmaps" in release and not any(step.slot == "mindmaps" for step in planned):
+        inputs = {"topics": "topics", "maps": release["mindmaps"]}
+        *before, last = planned
+        maps = Step("mindmaps", mindmaps, MindmapSettings(), inputs)
+        planned = [*before, maps, last._replace(inputs={**last.inputs, "mindmaps": "mindmaps"})]
+    return planned
 
 
 class Update(NamedTuple):
