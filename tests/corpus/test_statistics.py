@@ -10,6 +10,7 @@ import pytest
 
 from schemas.manifest import Ref
 from schemas.mindmap import Shape
+from schemas.tables.citation_records import CITATION_RECORDS
 from schemas.tables.documents import DOCUMENTS
 from schemas.tables.dropped_references import DROPPED_REFERENCES
 from schemas.tables.mindmaps import MINDMAPS
@@ -17,8 +18,11 @@ from schemas.tables.papers import PAPERS
 from schemas.tables.qrels import QRELS
 from schemas.tables.references import REFERENCES
 from schemas.tables.topics import TOPICS
+from tasks.corpus.documents import DocumentSettings, documents
 from tasks.corpus.plots import draw_complexity, draw_coverage, fit_complexity
+from tasks.corpus.references import ReferenceSettings, references
 from tasks.corpus.statistics import describe_graph, statistics
+from tasks.corpus.surveys import SurveySettings, surveys
 from tests.corpus.conftest import Corpus
 
 FIELDS = [["Geology"], ["Geology", "Physics"], ["Physics"], ["Art"], [], ["Geology"]]
@@ -88,6 +92,45 @@ def test_the_checklist_compares_with_the_numbers_of_the_paper(corpus: Corpus):
     assert found["agreement"] == {"surveys": 2, "links": 4, "both": 2} | shares
     assert found["dropped_references"] == {"survey": 2}
     assert (found["survey_graph"]["citations"], found["survey_graph"]["cycles"]) == (3, 1)  # 1 -> 4 does not count
+
+
+@pytest.mark.parametrize(
+    ("made", "notes"),
+    [
+        (
+            {"documents": {"corpus": "full_text"}, "surveys": {"scope": "full_text"}, "references": {}},
+            {"documents (the corpus)": "", "surveys": "selected by another rule than GPT-4"},
+        ),
+        (
+            {"documents": {"corpus": "abstract"}, "surveys": {"english": False}, "references": {"source": "both"}},
+            {
+                "documents (the corpus)": "with title and abstract",
+                "accepted by the selector": "among all papers, in any language, selected by another rule than GPT-4",
+                "dropped: no references": "linked by bibliography or citations table",
+            },
+        ),
+    ],
+)
+def test_the_checklist_says_where_a_number_is_not_the_papers(
+    corpus: Corpus, made: dict[str, dict[str, Any]], notes: dict[str, str]
+):
+    given = edition(corpus)
+    source = {"source": "bibliography"} | made["references"]
+    edges = corpus.given("citation_records", {CITATION_RECORDS: []}, buckets=2)
+    given["surveys"] = corpus.build(surveys, SurveySettings(**made["surveys"]), papers=given["papers"]).ref
+    given["documents"] = corpus.build(documents, DocumentSettings(**made["documents"]), papers=given["papers"]).ref
+    given["references"] = corpus.build(
+        references, ReferenceSettings(**source), surveys=given["surveys"], citation_records=edges
+    ).ref
+    found = json.loads(corpus.build(statistics, **given).path("statistics.json").read_bytes())
+    checklist = {item["item"]: item for item in found["checklist"]}
+    assert {item: checklist[item]["note"] for item in notes} == notes
+    assert (checklist["papers in the release"]["ours"], checklist["papers in the release"]["paper"]) == (6, None)
+    assert (checklist["English papers in S2ORC"]["ours"], checklist["English papers in S2ORC"]["paper"]) == (
+        None,
+        81_100_000,
+    )
+    assert checklist["papers with full text"]["paper"] == 12_000_000
 
 
 def test_files_depend_on_the_numbers_alone(corpus: Corpus, tmp_path: Path):
