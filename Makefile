@@ -53,7 +53,7 @@ WITHOUT_TORCH = $(TOOLS)/needs-of-torch.in --overrides $(TOOLS)/without-torch.tx
 comma := ,
 
 lock: $(TOOLS)/.installed
-	printf '%s\n' filelock fsspec jinja2 networkx sympy typing-extensions > $(TOOLS)/needs-of-torch.in
+	printf '%s\n' filelock fsspec jinja2 networkx setuptools sympy typing-extensions > $(TOOLS)/needs-of-torch.in
 	echo "torch ; sys_platform == 'none'" > $(TOOLS)/without-torch.txt
 	echo "faiss-cpu ; sys_platform == 'none'" > $(TOOLS)/without-faiss-cpu.txt
 	$(call LOCK,$(subst $(comma), ,$(EXTRAS)) serve ray) $(WITHOUT_TORCH) -o requirements.lock

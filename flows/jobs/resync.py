@@ -13,7 +13,7 @@ from flows.pipeline.machine import Machine
 from flows.pipeline.release_files import open_files
 from flows.pipeline.stages import StageControl
 from flows.pipeline.upstream import Upstream, open_api
-from flows.pipeline.walk import Pipeline, choose_edition
+from flows.pipeline.walk import Pipeline, choose_edition, newest_published
 from schemas.fetching import FetchSettings
 from schemas.identifiers import EditionName
 from schemas.settings import CorpusSettings
@@ -37,7 +37,7 @@ def resync(
     lists the datasets and topics that differ. The new corpus stays in the draft edition `<edition>-whole`.
 
     Args:
-        edition: Name of the edition; may be empty when there is only one.
+        edition: Name of the edition; empty: the newest published one, or the only one.
         settings: How the corpus is built; use the settings of the edition.
         fetch: What to fetch when the release is not in the folder; empty: the usual datasets.
         upstream: Where Semantic Scholar is; empty: as the worker's environment says.
@@ -45,7 +45,7 @@ def resync(
     """
     machine = machine or Machine()
     store = Store(machine.root)
-    name = choose_edition(store, edition)
+    name = choose_edition(store, edition or newest_published(store))
     release = Editions(store).load(name).release
     if release not in list_releases(machine.releases):
         with open_api(upstream) as api:

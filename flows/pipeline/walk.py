@@ -260,6 +260,14 @@ def choose_edition(store: Store, name: str | None) -> str:
     return editions.load(name).name
 
 
+def newest_published(store: Store) -> str | None:
+    """Returns the name of the published edition of the newest release; of several, the one published last."""
+    editions = Editions(store)
+    published = [edition for edition in map(editions.load, editions.names()) if edition.published]
+    newest = max(published, key=lambda edition: (edition.release, edition.published), default=None)
+    return newest.name if newest else None
+
+
 def remedy(slot: str) -> str:
     """Returns the command that builds a slot."""
     stage, _, name = slot.partition("/")
