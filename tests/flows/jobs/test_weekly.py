@@ -115,8 +115,8 @@ def test_weeks_follow_each_other_and_nothing_happens_twice(week: Any, server: S2
     where = {"upstream": upstream_of(server, tmp_path), "machine": machine_of(tmp_path)}
     assert compare(FIRST, **where).name == "InStep"
     server.content[THIRD] = server.content[FIRST]
-    state = compare(**where)
-    assert state.name == "Diverged" and f"edition {THIRD} differs" in state.message, "without a name, the newest published"
+    state = compare(**where)  # without a name: the newest published
+    assert state.name == "Diverged" and f"edition {THIRD} differs" in state.message
     assert "paper_records" in state.message and "citation_records" not in state.message
 
 
