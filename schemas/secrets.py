@@ -5,9 +5,11 @@ Services repeat keys in error messages, and models repeat what they were told. E
 """
 
 import json
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from pydantic import SecretStr
+if TYPE_CHECKING:
+    from pydantic import SecretStr
 
 LEAST = 12
 """Characters of the shortest secret; a shorter word (local servers accept any) would be cut out of ordinary text."""
@@ -17,10 +19,10 @@ MARK = "[API key]"
 _written: dict[str, None] = {}
 
 
-def learn(*secrets: SecretStr | str | None) -> None:
+def learn(*secrets: "SecretStr | str | None") -> None:
     """Remembers secrets, as they are and as JSON and URLs write them."""
     for given in secrets:
-        secret = (given.get_secret_value() if isinstance(given, SecretStr) else given or "").strip()
+        secret = (given if isinstance(given, str) else given.get_secret_value() if given else "").strip()
         if len(secret) >= LEAST:
             escaped = json.dumps(secret)[1:-1]
             for form in (secret, escaped, escaped.replace("/", "\\/"), quote(secret, safe=""), quote(secret)):

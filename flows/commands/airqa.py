@@ -8,8 +8,9 @@ from typing import Annotated
 
 import polars as pl
 
+from flows.commands.display import Display
 from flows.commands.options import FLAT, Folder, Whole
-from flows.commands.terminal import Display, show_json, show_rows, show_text
+from flows.commands.terminal import show_json, show_rows, show_text
 from flows.pipeline import summaries as tables
 from flows.pipeline.machine import Machine, StoreFolder
 from flows.pipeline.models import choose_model, model_access

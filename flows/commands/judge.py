@@ -7,8 +7,9 @@ from typing import Annotated
 import polars as pl
 from cyclopts import Parameter
 
+from flows.commands.display import Display
 from flows.commands.options import FLAT
-from flows.commands.terminal import Display, show_json, show_list, show_rows, show_text
+from flows.commands.terminal import show_json, show_list, show_rows, show_text
 from flows.pipeline import summaries as tables
 from flows.pipeline.machine import Machine
 from flows.pipeline.search_walk import Searched, ask_engines, estimate, judge_results, search_edition

@@ -2,18 +2,19 @@
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter, Token, convert
 from cyclopts.validators import Number
 
-from flows.commands.terminal import Display
 from flows.pipeline.machine import Machine, StoreFolder
 from flows.pipeline.stages import StageControl
-from flows.pipeline.walk import Pipeline, choose_edition
 from tasks.store.dataset import Dataset
 from tasks.store.editions import Editions
 from tasks.store.store import Store
+
+if TYPE_CHECKING:
+    from flows.pipeline.walk import Pipeline
 
 FLAT = Parameter(name="*")
 """Shows the fields of a settings object as options of the command."""
@@ -46,6 +47,8 @@ def open_store(folder: StoreFolder | None) -> Store:
 
 def open_datasets(store: Store, edition: str | None) -> tuple[str, dict[str, Dataset]]:
     """Returns the name of an edition, None being the only one, and its datasets by slot."""
+    from flows.pipeline.walk import choose_edition
+
     name = choose_edition(store, edition)
     return name, {slot: store.open(ref) for slot, ref in Editions(store).load(name).slots.items()}
 
@@ -53,8 +56,11 @@ def open_datasets(store: Store, edition: str | None) -> tuple[str, dict[str, Dat
 @contextmanager
 def open_pipeline(
     machine: Machine, edition: str | None, control: StageControl, *, new: bool = False
-) -> Generator[Pipeline]:
+) -> "Generator[Pipeline]":
     """Opens the pipeline of an edition, which executes in this process and shows its progress."""
+    from flows.commands.display import Display
+    from flows.pipeline.walk import Pipeline, choose_edition
+
     store = Store(machine.root)
     name = edition if new and edition else choose_edition(store, edition)
     with Display() as display:

@@ -7,7 +7,7 @@ process built, and for one that was deleted
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import Any, cast
 from uuid import UUID
@@ -20,10 +20,11 @@ from prefect.client.schemas.objects import State, TaskRun
 from prefect.states import Completed
 from prefect.tasks import exponential_backoff
 
-from flows.jobs.artifacts import artifact_key
+from flows.jobs.artifacts import artifact_key, escape
 from flows.jobs.events import emit_stage_failed
 from flows.jobs.limits import acquire_slot
 from flows.pipeline.machine import Machine
+from flows.pipeline.pace import Pace, show_seconds
 from flows.pipeline.stages import StageControl
 from flows.pipeline.walk import Executor, Pipeline, StageLabel, build_labelled, choose_edition
 from schemas.errors import TransientError
@@ -74,39 +75,53 @@ def _build_stage(
 ) -> State[Ref]:
     request = Request(stage, settings, inputs)
     executes = label.forced or store.find_whole(stage.name, request.key) is None
+    progress = StageProgress(label.slot)
     with acquire_slot(settings) if executes else nullcontext():
-        built = build_labelled(store, request, resources, label, _progress(label.slot))
+        built = build_labelled(store, request, resources, label, progress)
     if not built.executed:
         return Completed(name="Cached", message=f"{built.ref.key} is in the store", data=built.ref)
+    progress.finish()
     counts = store.open(built.ref).manifest.counts
     dropped = ", ".join(f"{number} {reason}" for reason, number in sorted(counts.dropped.items())) or "nothing"
     get_run_logger().info("%s: read %d, kept %d, dropped %s", label.slot, counts.read, counts.kept, dropped)
     return Completed(message=f"{built.ref.key}: read {counts.read}, kept {counts.kept}", data=built.ref)
 
 
-def _progress(slot: str) -> Callable[[Progress], None]:
-    """Returns a reporter that logs and updates a progress artifact every few seconds."""
-    last = time.monotonic()
-    artifact: UUID | None = None
+class StageProgress:
+    """Logs how a stage goes on, and shows it in one progress artifact, every few seconds.
 
-    def report(progress: Progress) -> None:
-        nonlocal last, artifact
-        if time.monotonic() - last < REPORT_INTERVAL:
-            return
-        last = time.monotonic()
-        percent = 100 * progress.done / max(progress.total, 1)
-        description = f"{slot}: {progress.done} of {progress.total} {progress.note}".rstrip()
+    Args:
+        slot: Name of the stage's slot.
+    """
+
+    def __init__(self, slot: str) -> None:
+        self._slot, self._pace = slot, Pace()
+        self._shown_at, self._artifact = time.monotonic(), cast(UUID | None, None)
+
+    def __call__(self, progress: Progress) -> None:
+        """Takes a report of the stage."""
+        self._pace.update(progress.done, progress.total, progress.note)
+        if time.monotonic() - self._shown_at >= REPORT_INTERVAL:
+            self._shown_at = time.monotonic()
+            self._show(100 * progress.done / max(progress.total, 1), str(self._pace))
+
+    def finish(self) -> None:
+        """Ends the artifact, if the stage took long enough to have one, at 100 %."""
+        if self._artifact:
+            self._show(100.0, f"finished in {show_seconds(self._pace.seconds)}")
+
+    def _show(self, percent: float, told: str) -> None:
+        description = f"{self._slot}: {told}"
         get_run_logger().info(description)
         try:
-            if artifact is None:
-                key = artifact_key("progress", slot)
-                artifact = cast(UUID, create_progress_artifact(percent, key=key, description=description))
+            if self._artifact is None:
+                key = artifact_key("progress", self._slot)
+                made = create_progress_artifact(percent, key=key, description=escape(description))
+                self._artifact = cast(UUID, made)
             else:
-                update_progress_artifact(artifact, percent, description)
+                update_progress_artifact(self._artifact, percent, escape(description))
         except httpx.HTTPError as error:
-            get_run_logger().warning("progress of %s is not shown: %s", slot, error)
-
-    return report
+            get_run_logger().warning("progress of %s is not shown: %s", self._slot, error)
 
 
 def task_pipeline(machine: Machine | None, edition: str | None, control: StageControl) -> Pipeline:

@@ -5,7 +5,6 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from flows.pipeline.release_files import fingerprints_in
 from flows.pipeline.stages import find_stage
 from flows.pipeline.walk import Pipeline, Slots, StageLabel
 from schemas.errors import StoreError, UsageError
@@ -14,9 +13,6 @@ from schemas.manifest import EditionManifest, Ref
 from schemas.messages import describe
 from schemas.release import ReleaseDataset
 from schemas.settings import Settings
-from tasks.llm.earlier_answers import all_outcomes
-from tasks.llm.usage import CALLS
-from tasks.release.mirror import describe_dataset, hash_files
 from tasks.store.editions import Editions
 from tasks.store.recipes import PlannedStage, Recipes
 from tasks.store.stage import AnyStage
@@ -66,6 +62,8 @@ def rerun(
     edition = editions.load(pipeline.edition)
     recipes = Recipes(pipeline.store)
     planned = {slot: _as_on_disk(entry, pipeline.store) for slot, entry in recipes.load(edition).items()}
+    from tasks.llm.earlier_answers import all_outcomes
+
     again = all_outcomes(outcomes)
     if stage is not None and not any(stage in (slot, entry.stage) for slot, entry in planned.items()):
         planned |= _plan_added(stage)
@@ -101,6 +99,8 @@ def rerun(
 def _has(store: Store, ref: Ref, outcomes: frozenset[str]) -> bool:
     """Returns whether a dataset that asked a model has subjects with one of these outcomes."""
     dataset = store.find(ref.stage, ref.key)
+    from tasks.llm.usage import CALLS
+
     if dataset is None or not dataset.files(CALLS):
         return False
     counts = dataset.manifest.counts
@@ -127,6 +127,9 @@ def _reopen(item: str | Ref | ReleaseDataset, store: Store) -> str | Ref | Relea
     paths = [item.directory / file.name for file in item.files]
     if not all(path.is_file() for path in paths):
         return item
+    from flows.pipeline.release_files import fingerprints_in
+    from tasks.release.mirror import describe_dataset, hash_files
+
     hashed = hash_files(paths, fingerprints_in(store.root))
     return describe_dataset(item.release, item.dataset, item.directory, paths, hashed)
 
@@ -169,14 +172,19 @@ def walk_order(planned: Mapping[str, PlannedStage], chosen: Collection[str]) -> 
     return [slot for slot in planned if slot in walked]
 
 
+def check_sources(slot: str, entry: PlannedStage, slots: Mapping[str, Ref]) -> None:
+    """Raises a UsageError when an edition lacks a slot that another one is made from."""
+    if missing := sorted(entry.sources() - slots.keys()):
+        raise UsageError(f"{slot} needs {', '.join(missing)}, which the edition does not have; run that stage first")
+
+
 def make_request(slot: str, entry: PlannedStage, slots: Mapping[str, Ref], find: FindStage = find_stage) -> Request:
     """Returns the request for a slot.
 
     Raises:
         UsageError: An input is missing, or the recorded settings are no longer valid.
     """
-    if missing := sorted(entry.sources() - slots.keys()):
-        raise UsageError(f"{slot} needs {', '.join(missing)}, which the edition does not have; run that stage first")
+    check_sources(slot, entry, slots)
     stage = find(entry.stage)
     inputs = {name: slots[source] if isinstance(source, str) else source for name, source in entry.inputs.items()}
     return Request(stage, read_settings(slot, stage, entry), inputs)

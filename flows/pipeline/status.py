@@ -6,14 +6,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from flows.pipeline.rerun import make_request
+from flows.pipeline.fingerprints import Fingerprints
 from schemas.errors import UsageError
-from schemas.manifest import FILE_FORMAT, EditionManifest, Manifest, Ref
+from schemas.manifest import FILE_FORMAT, EditionManifest, Fingerprint, Manifest, Ref
 from tasks.store.editions import Editions
 from tasks.store.hashes import last_read
 from tasks.store.recipes import PlannedStage, Recipes
 from tasks.store.shard import MARKERS
-from tasks.store.store import Request, Store
+from tasks.store.store import Store
 
 State = Literal["built", "running", "unfinished", "waiting", "missing", "damaged", "outdated"]
 """built: complete and up to date. running: a process is building it. unfinished: a run failed or was killed; finished
@@ -64,7 +64,9 @@ def edition_status(store: Store, name: str) -> list[SlotStatus]:
     planned = Recipes(store).load(edition)
     alone = {slot: ref for slot, ref in edition.slots.items() if slot not in planned}
     found = {slot: _look(store, ref, None) for slot, ref in alone.items()}
-    found |= {slot: _look_at_planned(store, edition, slot, entry) for slot, entry in planned.items()}
+    asked = Fingerprints(store)
+    found |= {slot: _look_at_planned(store, edition, asked, (slot, entry)) for slot, entry in planned.items()}
+    asked.save()
     stages = {slot: ref.stage for slot, ref in alone.items()} | {slot: entry.stage for slot, entry in planned.items()}
     running = {slot for slot, seen in found.items() if seen.state != "built"}
     following = _following(planned, running)
@@ -90,10 +92,13 @@ def _following(planned: Mapping[str, PlannedStage], running: set[str]) -> set[st
     return reached - running
 
 
-def _look_at_planned(store: Store, edition: EditionManifest, slot: str, entry: PlannedStage) -> _Found:
+def _look_at_planned(
+    store: Store, edition: EditionManifest, asked: Fingerprints, planned: tuple[str, PlannedStage]
+) -> _Found:
+    slot, entry = planned
     ref = edition.slots.get(slot)
     try:
-        request = make_request(slot, entry, edition.slots)
+        request = asked.find(slot, entry, edition.slots)
     except UsageError as error:
         waits = sorted(entry.sources() - edition.slots.keys())
         return _Found("waiting", f"for {', '.join(waits)}") if waits else _Found("outdated", str(error))
@@ -106,7 +111,7 @@ def _look_at_planned(store: Store, edition: EditionManifest, slot: str, entry: P
     return _Found("unfinished", f"{shards} finished shards are kept")
 
 
-def _look(store: Store, ref: Ref | None, request: Request | None) -> _Found:
+def _look(store: Store, ref: Ref | None, request: Fingerprint | None) -> _Found:
     if ref is None:
         return _Found("missing", "was never finished")
     if not store.folder(ref).is_dir():
@@ -125,15 +130,15 @@ def _look(store: Store, ref: Ref | None, request: Request | None) -> _Found:
     return _Found("outdated", _difference(dataset.manifest, request), dataset.manifest)
 
 
-def _difference(manifest: Manifest, request: Request) -> str:
-    if manifest.version != request.stage.version:
-        return f"the stage's version is {request.stage.version}, this was built by {manifest.version}"
+def _difference(manifest: Manifest, request: Fingerprint) -> str:
+    if manifest.version != request.version:
+        return f"the stage's version is {request.version}, this was built by {manifest.version}"
     if manifest.file_format != FILE_FORMAT:
         return f"the format of files is {FILE_FORMAT}, this was written in {manifest.file_format}"
     changed = [
         name
-        for name, item in request.inputs.items()
-        if name not in manifest.inputs or manifest.inputs[name].digest != item.digest
+        for name, digest in request.inputs.items()
+        if name not in manifest.inputs or manifest.inputs[name].digest != digest
     ]
     return f"changed since: {', '.join(changed)}" if changed else "its settings have changed"
 

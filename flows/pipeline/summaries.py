@@ -1,14 +1,13 @@
 """Table rows about an edition for people to read: counts, scores, lineage."""
 
 from collections.abc import Mapping, Sequence
-
-import polars as pl
+from typing import TYPE_CHECKING
 
 from schemas.manifest import Ref
-from schemas.tables.tree_scores import distance_measure
-from tasks.metrics.ranking import Labels, RankingTask, column_labels
-from tasks.ranking.views import marked
 from tasks.store.store import Store
+
+if TYPE_CHECKING:
+    from tasks.metrics.ranking import Labels, RankingTask
 
 Cell = str | int | float | None
 
@@ -36,7 +35,7 @@ def count_rows(store: Store, slots: Mapping[str, Ref]) -> list[Row]:
     return rows
 
 
-def score_rows(store: Store, slots: Mapping[str, Ref], task: RankingTask, labels: Labels = "graded") -> list[Row]:
+def score_rows(store: Store, slots: Mapping[str, Ref], task: "RankingTask", labels: "Labels" = "graded") -> list[Row]:
     """Returns the means over all topics of each `scores/` slot, with the bounds of their 95 % intervals.
 
     Args:
@@ -48,7 +47,11 @@ def score_rows(store: Store, slots: Mapping[str, Ref], task: RankingTask, labels
     return [_score_row(store, ref, task, labels) for slot, ref in slots.items() if slot.startswith("scores/")]
 
 
-def _score_row(store: Store, ref: Ref, task: RankingTask, labels: Labels) -> Row:
+def _score_row(store: Store, ref: Ref, task: "RankingTask", labels: "Labels") -> Row:
+    import polars as pl
+
+    from tasks.metrics.ranking import column_labels
+
     summaries = pl.read_parquet(store.open(ref).files("summaries"))
     rows = {row["measure"]: row for row in summaries.filter(group="all", labels=labels).iter_rows(named=True)}
     first = next(iter(rows.values()))
@@ -82,6 +85,9 @@ def tree_rows(store: Store, slots: Mapping[str, Ref]) -> list[Row]:
 
 
 def _tree_row(store: Store, ref: Ref) -> Row:
+    import polars as pl
+
+    from schemas.tables.tree_scores import distance_measure
     from tasks.organization.scores import tree_scores  # needs the extra `organize`
 
     dataset = store.open(ref)
@@ -94,8 +100,11 @@ def _tree_row(store: Store, ref: Ref) -> Row:
     }
 
 
-def people_rows(scores: Sequence[Row], task: RankingTask) -> list[Row]:
+def people_rows(scores: Sequence[Row], task: "RankingTask") -> list[Row]:
     """Returns score rows with one cell per measure: `mean (low-high)`."""
+    from tasks.metrics.ranking import column_labels
+    from tasks.ranking.views import marked
+
     return [
         {"run": marked(str(row["run"]), int(row["fallbacks"] or 0), int(row["topics"] or 0))}
         | {name: row[name] for name in ("topics", "covered")}

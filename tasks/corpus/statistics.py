@@ -17,7 +17,6 @@ from schemas.mindmap import Shape
 from schemas.settings import Settings
 from schemas.tables.dropped_references import DROPPED_REFERENCES
 from tasks.corpus.duckdb_session import limits_of, open_session
-from tasks.corpus.plots import draw_complexity, draw_coverage, draw_fields, fit_complexity
 from tasks.store.dataset import Dataset
 from tasks.store.shard import Shard
 from tasks.store.stage import stage
@@ -163,6 +162,8 @@ def describe_graph(citations: Iterable[tuple[int, int]]) -> dict[str, float]:
 
 def describe_maps(shapes: Sequence[Shape]) -> dict[str, Any]:
     """Returns the number of mind-maps, their nodes and levels, and the line of Figure 4(d); None if there are none."""
+    from tasks.corpus.plots import fit_complexity
+
     line = fit_complexity(shapes)
     depths = Counter(shape.depth for shape in shapes)
     return {
@@ -270,8 +271,12 @@ def _share_at_half(coverages: Sequence[float]) -> float | None:
 
 
 def _draw(shard: Shard, found: dict[str, Any], coverages: dict[str, list[float]], shapes: Sequence[Shape]) -> None:
+    from tasks.corpus import plots  # matplotlib takes half a second, and most who import the stage draw nothing
+
     for letter, source in (("a", "documents"), ("b", "surveys")):
         top = dict(list(found["fields_of_study"][source].items())[:TOP])
-        draw_fields(shard.file(f"figure4{letter}.svg"), f"({letter}) {source.capitalize()} by field of study", top)
-    draw_coverage(shard.file("figure4c.svg"), coverages, found["coverage"]["at_least_half"])
-    draw_complexity(shard.file("figure4d.svg"), shapes)
+        plots.draw_fields(
+            shard.file(f"figure4{letter}.svg"), f"({letter}) {source.capitalize()} by field of study", top
+        )
+    plots.draw_coverage(shard.file("figure4c.svg"), coverages, found["coverage"]["at_least_half"])
+    plots.draw_complexity(shard.file("figure4d.svg"), shapes)

@@ -7,16 +7,14 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Self
 
-import pyarrow as pa
-
 from schemas.errors import StoreError
 from schemas.manifest import STORE_FORMAT, FileEntry, Manifest, Ref, content_digest
 from tasks.store.hashes import Problem, check_size, find_problems, sha256_file
-from tasks.store.parquet import count_rows, read_tables
 from tasks.store.whole_files import read_record
 
-if TYPE_CHECKING:  # most worker processes need no DuckDB
+if TYPE_CHECKING:  # most worker processes need no DuckDB, and commands that read manifests alone need neither
     import duckdb
+    import pyarrow as pa
 
 MAIN = "part"
 """File prefix of a dataset's main table; a side table's prefix is its name."""
@@ -133,8 +131,12 @@ class Dataset:
         names = [f.path for f in self.manifest.files if f.path.startswith(f"{prefix}-") and f.path.endswith(".parquet")]
         return [self.path(name) for name in sorted(names)]
 
-    def table(self, prefix: str = MAIN, columns: list[str] | None = None) -> pa.Table:
+    def table(self, prefix: str = MAIN, columns: list[str] | None = None) -> "pa.Table":
         """Reads one table into memory; meant for tables that are small."""
+        import pyarrow as pa
+
+        from tasks.store.parquet import read_tables
+
         return pa.concat_tables(read_tables(self.files(prefix), columns))
 
     def relation(self, connection: "duckdb.DuckDBPyConnection", prefix: str = MAIN) -> "duckdb.DuckDBPyRelation":
@@ -150,6 +152,8 @@ class Dataset:
 
 def describe_file(folder: Path, name: str) -> FileEntry:
     """Returns the manifest's entry for the file `name` in a dataset's folder."""
+    from tasks.store.parquet import count_rows
+
     path = folder / name
     rows = count_rows(path) if name.endswith(".parquet") else None
     return FileEntry(path=name, size=path.stat().st_size, sha256=sha256_file(path), rows=rows)

@@ -6,6 +6,7 @@ nothing is imported (some stages need an optional package) before a stage is ask
 
 import ast
 import importlib.util
+import re
 from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import entry_points
@@ -19,6 +20,10 @@ from tasks.store.stage import AnyStage, Stage
 PACKAGE = "tasks"
 ENTRY_POINTS = "arena.stages"
 """Another package names a module with a stage in this entry point group."""
+
+
+_DECORATED = re.compile(r"^(@(?:\w+\.)*stage\(.*?^)(?=def )", re.MULTILINE | re.DOTALL)
+"""Decorators of a function, of which the first is `@stage`: only they are parsed, because every start needs them."""
 
 
 class Declaration(NamedTuple):
@@ -97,10 +102,8 @@ def _find_declarations() -> Iterator[Declaration]:
 
 
 def _read_declarations(path: Path, module: str) -> Iterator[Declaration]:
-    text = path.read_text(encoding="utf-8")
-    if "stage(" not in text:
-        return
-    for function in ast.parse(text).body:
+    for decorators in _DECORATED.findall(path.read_text(encoding="utf-8")):
+        (function,) = ast.parse(f"{decorators}def decorated(): ...").body
         for call in function.decorator_list if isinstance(function, ast.FunctionDef) else ():
             if isinstance(call, ast.Call) and ast.unparse(call.func).rpartition(".")[2] == "stage":
                 after = next((ast.literal_eval(word.value) for word in call.keywords if word.arg == "after"), None)

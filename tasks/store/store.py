@@ -47,9 +47,13 @@ class Request(NamedTuple):
     @property
     def key(self) -> Key:
         """The content key: hash of name, version, settings and the inputs' digests."""
+        return self.fingerprint.key
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """What decides the key."""
         digests = {name: item.digest for name, item in self.inputs.items()}
-        parameters = self.settings.model_dump(mode="json")
-        return Fingerprint(self.stage.name, self.stage.version, parameters, digests).key
+        return Fingerprint(self.stage.name, self.stage.version, self.settings.model_dump(mode="json"), digests)
 
 
 class Built(NamedTuple):
