@@ -1,6 +1,7 @@
 """Settings of the one way to language models: endpoint, limits, caps on spending."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 from urllib.parse import urlsplit
@@ -30,10 +31,13 @@ class BudgetSettings(Settings):
 
 
 class RateSettings(Settings):
-    """Rate limits of one process; None: no limit."""
+    """Rate limits of one process (None: no limit), and the patience with those of the endpoint."""
 
     requests_per_minute: float | None = Field(default=None, gt=0)
     tokens_per_minute: float | None = Field(default=None, gt=0)
+    patience_s: float = Field(
+        default=600.0, gt=0, description="Longest time that the endpoint may turn every call away, in seconds."
+    )
 
 
 class RetrySettings(Settings):
@@ -91,7 +95,7 @@ class LlmSettings(Settings):
             raise ValueError("base_url must hold no user, password, query or fragment: keys are handed over apart")
         return url.rstrip("/")
 
-    @property
+    @cached_property
     def provider_name(self) -> str:
         """What stands for the endpoint in request keys. Ports are left out: a local server changes them freely."""
         return self.provider or urlsplit(self.base_url).hostname or ""

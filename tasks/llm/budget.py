@@ -3,11 +3,13 @@
 import asyncio
 import logging
 from collections import Counter
+from functools import partial
 from typing import NamedTuple
 
 from schemas.llm import Usage
 from schemas.llm_settings import BudgetSettings, Cap
 from tasks.llm.database import Database
+from tasks.llm.group_commit import GroupCommit
 
 logger = logging.getLogger(__name__)
 
@@ -51,10 +53,12 @@ class Budget:
     Args:
         database: Where spending is stored.
         settings: The run and its caps.
+        group: Commits reservations together with other writes; None: each by itself.
     """
 
-    def __init__(self, database: Database, settings: BudgetSettings) -> None:
+    def __init__(self, database: Database, settings: BudgetSettings, group: GroupCommit | None = None) -> None:
         self._database = database
+        self._group = group
         self._settings = settings
         self._in_flight = 0
         self._held_usd: Counter[str] = Counter()
@@ -66,16 +70,25 @@ class Budget:
 
         If only reservations of calls in flight exceed the cap, waits for those calls: most use less than they reserved.
         """
-        while not self.take(stage, bound):
+        take = partial(self._take_and_hold, stage, bound)
+        while not (await self._group.run(take) if self._group else take()):
             if not self._may_fit(stage, bound):
                 return False
             if self._in_flight:
                 await self._settled.wait()
-        self._hold(stage, bound, 1)
         return True
 
+    def _take_and_hold(self, stage: str, bound: Usage) -> bool:
+        if taken := self.take(stage, bound):
+            self._hold(stage, bound, 1)
+        return taken
+
     def settle(self, stage: str, reserved: Usage, used: Usage) -> None:
-        """Replaces a reservation by the real usage of the call."""
+        """Replaces a reservation by the real usage of the call, in its turn among the writes."""
+        settle = partial(self._settle, stage, reserved, used)
+        self._group.hand_over(settle) if self._group else settle()
+
+    def _settle(self, stage: str, reserved: Usage, used: Usage) -> None:
         self.correct(stage, reserved, used)
         self._hold(stage, reserved, -1)
         self._settled.set()

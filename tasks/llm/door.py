@@ -6,12 +6,13 @@ import asyncio
 import logging
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import SecretStr
 
-from schemas.errors import ArenaError
+from schemas.errors import ArenaError, TransientError
 from schemas.llm import NO_USAGE, AnswerT, Estimate, Reply, Request, Tokens, Usage
 from schemas.llm_settings import LlmSettings
 from schemas.secrets import learn
@@ -20,6 +21,8 @@ from tasks.llm.budget import Budget
 from tasks.llm.cache import Cache
 from tasks.llm.database import Database
 from tasks.llm.exchange import FINAL, Call, Exchange, SendResult, to_exchange
+from tasks.llm.gate import Gate
+from tasks.llm.group_commit import GroupCommit
 from tasks.llm.key import Miss
 from tasks.llm.limiter import Limiter
 from tasks.llm.outage import Outage
@@ -59,12 +62,14 @@ class Door:
         self.replay = Replay(settings.replay) if settings.replay else None
         self.database = Database(None if settings.replay else settings.cache)
         self.cache = Cache(self.database)
-        self.budget = Budget(self.database, settings.budget)
+        self._writes = GroupCommit(self.database)
+        self.budget = Budget(self.database, settings.budget, self._writes)
         self.outage = Outage(settings.outage, settings.base_url)
         learn(api_key)
         self._api_key = api_key
         self._provider: OpenAiProvider | None = None
         self._limiter = Limiter(settings.rate)
+        self._gate = Gate(settings.retry)
         self._slots = asyncio.Semaphore(settings.concurrency)
         self._in_flight: dict[str, asyncio.Future[Exchange | None]] = {}
 
@@ -158,11 +163,18 @@ class Door:
     async def _call(self, call: Call) -> Exchange:
         """Sends the call until it succeeds or a retry cannot help, and stores the result."""
         settings = self.settings.retry
-        tries = 0
+        tries, turned_away = 0, 0
+        began = asyncio.get_running_loop().time()
         while True:
-            tries += 1
             exchange, sent = await self._try(call)
-            if not sent.retry or tries == settings.tries:
+            if sent.limited:
+                self._require_patience(sent)
+                turned_away += 1
+                waited = asyncio.get_running_loop().time() - began
+                if turned_away < settings.tries or waited < self.settings.rate.patience_s:
+                    continue
+            tries += 1
+            if not sent.retry or sent.limited or tries == settings.tries:
                 break
             pause = wait_s(RetryRules.of(settings), tries, sent.retry_after_s)
             logger.info("request %s: %s; again in %.1f s", call.keyed.key[:12], sent.trouble, pause)
@@ -179,7 +191,19 @@ class Door:
             logger.warning(
                 "request %s of stage %s: %s (%s)", exchange.key[:12], call.stage, exchange.outcome, exchange.reason
             )
-        return self.cache.keep(call, exchange)
+        return await self._writes.run(partial(self.cache.keep, call, exchange))
+
+    def _require_patience(self, sent: SendResult) -> None:
+        """Stops all calls when the endpoint turns them away for longer than the settings allow."""
+        patience_s, asked_s = self.settings.rate.patience_s, sent.retry_after_s or 0.0
+        if (waited := self._gate.turned_away_s()) + asked_s <= patience_s:
+            return
+        error = TransientError(
+            f"{self.settings.base_url} has turned every call away for {waited:.0f} s and asks to wait {asked_s:.0f} s "
+            f"({sent.trouble}), more than rate.patience_s ({patience_s:g} s); run it again later: paid replies are kept"
+        )
+        self.outage.stop(error)
+        raise error
 
     async def _try(self, call: Call) -> tuple[Exchange, SendResult]:
         """Sends the call once within budget and rate limit; a call that may be billed counts at its maximum cost."""
@@ -195,8 +219,17 @@ class Door:
             async with self._slots:
                 provider = self._open()
                 await self._limiter.acquire(expected)
+                ticket = await self._gate.admit(expected)
                 used = call.bound  # from here on the endpoint may bill the call, whether it succeeds or not
-                sent = await provider.send(call.body)
+                sent = SendResult()
+                try:
+                    sent = await provider.send(call.body)
+                    if sent.limited:
+                        self._gate.turned_away(ticket, sent.retry_after_s)
+                    elif not sent.retry:
+                        self._gate.admitted(ticket)
+                finally:
+                    self._gate.leave(ticket, sent.quotas)
             exchange = to_exchange(key, sent, call.bound, call.price)
             used = exchange.usage
             self._limiter.settle(expected, used.tokens.total)
@@ -217,6 +250,7 @@ class Door:
             await self._provider.close()
         if self.replay:
             self.replay.close()
+        self._writes.flush()
         self.database.close()
 
     async def __aenter__(self) -> Self:
@@ -240,7 +274,7 @@ def _sum(a: Usage, b: Usage) -> Usage:
 
 def _read(request: Request[AnswerT], exchange: Exchange) -> tuple[Reply[AnswerT], str]:
     """Returns the reply of an exchange, and the problem with the form of its answer (empty if there is none)."""
-    completion = read_completion(exchange.raw) if exchange.raw else Completion()
+    completion = exchange.completion or (read_completion(exchange.raw) if exchange.raw else Completion())
     reply: Reply[AnswerT] = Reply(
         outcome=exchange.outcome,
         keys=(exchange.key,),

@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 from schemas.errors import ArenaError
 from schemas.llm import NO_USAGE, CallOutcome, Price, ReplySource, Usage
+from tasks.llm.gate import NO_QUOTAS, Quotas
 from tasks.llm.key import RequestKey
-from tasks.llm.wire import read_completion
+from tasks.llm.wire import Completion, read_completion
 
 FINAL: frozenset[CallOutcome] = frozenset({"ok", "refused"})
 """Outcomes that are reused from the cache; calls with any other outcome are sent again."""
@@ -31,7 +32,7 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A finished call as it is stored."""
+    """A finished call as it is stored; `completion` is its body, where that was parsed already."""
 
     key: str
     outcome: CallOutcome
@@ -39,6 +40,7 @@ class Exchange:
     reason: str = ""
     raw: bytes = field(default=b"", repr=False)
     usage: Usage = NO_USAGE
+    completion: Completion | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ class SendResult:
         refused: The provider declined to answer this request.
         charged: The endpoint may bill the attempt although it failed.
         retry_after_s: Seconds that the endpoint asked to wait.
+        limited: The endpoint turned the call away because of its rate limits.
+        quotas: What the endpoint says is left of its limits.
         error: Set if every call would fail alike (key, model, address); raised after the last attempt.
     """
 
@@ -61,6 +65,8 @@ class SendResult:
     refused: bool = False
     charged: bool = False
     retry_after_s: float | None = None
+    limited: bool = False
+    quotas: Quotas = NO_QUOTAS
     error: ArenaError | None = None
 
 
@@ -73,4 +79,4 @@ def to_exchange(key: str, sent: SendResult, bound: Usage, price: Price) -> Excha
     completion = read_completion(sent.body)
     usage = Usage(completion.tokens, price.nano_usd(completion.tokens)) if completion.tokens else unknown
     outcome = "refused" if completion.refused else "failed" if completion.problem else "ok"
-    return Exchange(key, outcome, "provider", completion.problem, sent.body, usage)
+    return Exchange(key, outcome, "provider", completion.problem, sent.body, usage, completion)

@@ -34,6 +34,7 @@ class Outage:
         self._latest: deque[bool] = deque(maxlen=settings.window)
         self._calls = self._failed = self._in_flight = 0
         self._changed = asyncio.Event()
+        self._waiting = 0
         self._error: ArenaError | None = None
         self._last = _Failure("", transient=True)
 
@@ -57,7 +58,11 @@ class Outage:
             self._raise()
             if self._failed < self._calls or self._in_flight < self._untested():
                 return
-            await self._changed.wait()
+            self._waiting += 1
+            try:
+                await self._changed.wait()
+            finally:
+                self._waiting -= 1
 
     def _untested(self) -> int:
         """Calls that may be in flight before one has succeeded."""
@@ -108,5 +113,6 @@ class Outage:
             raise type(self._error)(str(self._error))
 
     def _wake(self) -> None:
-        self._changed.set()
-        self._changed = asyncio.Event()
+        if self._waiting:
+            self._changed.set()
+            self._changed = asyncio.Event()

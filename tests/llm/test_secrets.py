@@ -21,7 +21,7 @@ ECHOES = [
     completion(None, refusal=f"not with {KEY}"),
     error(400, f"Bearer {KEY} is odd"),
     error(500, f"Bearer {KEY} crashed me"),
-    Answer(f"<p>{KEY}</p>".encode(), 429, {"content-type": "text/html"}),
+    Answer(f"<p>{KEY}</p>".encode(), 503, {"content-type": "text/html"}),
     Answer(f"<p>{KEY}</p>".encode(), 200, {"content-type": "text/html"}),
 ]
 
@@ -45,7 +45,7 @@ def test_no_file_log_or_reply_holds_the_key(server, settings, tmp_path, caplog):
     kept = [path.read_bytes() for path in tmp_path.iterdir()]
     rows = cache._database.execute("SELECT * FROM calls").fetchall()
     everything = [caplog.text, repr(replies), *shown, repr(settings), settings.model_dump_json(), repr(rows)]
-    assert len(caplog.records) > 20
+    assert len(caplog.records) > 15
     assert KEY in repr(server.seen)
     for text in everything:
         assert KEY not in text
