@@ -7,6 +7,9 @@ from typing import Any, NamedTuple, TypeVar
 from schemas.errors import StoreError
 from tasks.llm.database import Database
 
+DELAY_S = 0.001
+"""How long a write waits for others, in seconds, when the latest one had company."""
+
 ResultT = TypeVar("ResultT")
 
 
@@ -25,6 +28,7 @@ class GroupCommit:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._waiting: list[_Write] = []
+        self._latest = 0
 
     async def run(self, work: Callable[[], ResultT]) -> ResultT:
         """Returns the result of a write once it is committed; a write whose caller gave up before is not made."""
@@ -36,7 +40,7 @@ class GroupCommit:
         done: asyncio.Future[ResultT] = loop.create_future()
         self._waiting.append(_Write(work, done))
         if len(self._waiting) == 1:
-            loop.call_soon(self.flush)  # after all that is ready now, which may write too
+            loop.call_later(DELAY_S if self._latest > 1 else 0, self.flush)
         return done
 
     def flush(self) -> None:
@@ -44,6 +48,7 @@ class GroupCommit:
         waiting, self._waiting = [write for write in self._waiting if not write.done.cancelled()], []
         if not waiting:
             return
+        self._latest = len(waiting)
         try:
             with self._database.transaction():
                 results = [write.work() for write in waiting]
