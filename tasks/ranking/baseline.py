@@ -57,6 +57,9 @@ class Ranking(NamedTuple):
 
 System = Callable[[Topic, Kit], Ranking]
 
+Opening = Callable[[Topic], str]
+"""Returns the text that a system first searches the desk's primary engine for, with the run's cutoff as depth."""
+
 
 @dataclass(frozen=True)
 class Baseline:
@@ -68,6 +71,7 @@ class Baseline:
         system: The function.
         version: Raised when its results change.
         asks: What it asks a language model for a topic; None: it asks none.
+        opens_with: The query that it sends first; None: it cannot be known.
     """
 
     name: str
@@ -75,6 +79,7 @@ class Baseline:
     system: System
     version: int
     asks: Demand | None = None
+    opens_with: Opening | None = None
 
 
 _registry = Registry[Baseline]("baseline", "tasks.ranking.baselines", group="arena.baselines")
@@ -87,7 +92,12 @@ find_baseline = _registry.find
 
 
 def baseline(
-    name: str, description: str, *, version: int = 1, asks: Demand | None = None
+    name: str,
+    description: str,
+    *,
+    version: int = 1,
+    asks: Demand | None = None,
+    opens_with: Opening | None = None,
 ) -> Callable[[System], System]:
     """Registers a function as a baseline.
 
@@ -96,13 +106,14 @@ def baseline(
         description: One sentence: what it does.
         version: Raised whenever its results can change.
         asks: What it asks a language model for a topic; required for systems that use `kit.model`.
+        opens_with: The query that it sends first: topics' queries are then searched together, with the same results.
 
     Raises:
         ValueError: Another baseline has the name.
     """
 
     def decorate(system: System) -> System:
-        _registry.add(name, Baseline(name, description, system, version, asks))
+        _registry.add(name, Baseline(name, description, system, version, asks, opens_with))
         return system
 
     return decorate

@@ -60,9 +60,11 @@ def run(work: Workspace[SystemSettings]) -> None:
     in_workers = "embeddings" not in work.inputs and settings.model is None
     searched = tuple((name, work.dataset(name).folder) for name in sorted(work.inputs) if name not in NOT_SEARCHED)
     relevant = read_qrels(work.dataset("topics")) if settings.references == "oracle" else None
-    made = _Run(settings, searched, relevant, None if in_workers else work.resources)
+    items = [Topic(*row) for row in topics.select("topic_id", "title", "horizon").iter_rows()]
+    where = (None, ()) if in_workers else (work.resources, tuple(items))
+    made = _Run(settings, searched, relevant, *where)
     subjects = Subjects(
-        items=[Topic(*row) for row in topics.select("topic_id", "title", "horizon").iter_rows()],
+        items=items,
         shard_size=SHARD_TOPICS,
         name=_topic_id,
         tables=TABLES,
@@ -103,12 +105,14 @@ class _Run(NamedTuple):
         folders: Where the indexes are.
         relevant: Of each topic the documents that may be found; None: all documents.
         resources: Of this machine; None in worker processes.
+        topics: All topics; none in worker processes.
     """
 
     settings: SystemSettings
     folders: Folders
     relevant: Mapping[int, Collection[int]] | None
     resources: Resources | None
+    topics: tuple[Topic, ...] = ()
 
     @contextmanager
     def open(self) -> Generator[Answerer[Topic]]:
@@ -117,7 +121,10 @@ class _Run(NamedTuple):
         if self.resources is None:
             yield partial(self.answer, _open_once(retriever, self.folders))
         else:
-            yield partial(self.answer, _open(retriever, self.folders, self.resources))
+            backend = _open(retriever, self.folders, self.resources)
+            if (query := find_baseline(self.settings.baseline).opens_with) and self.relevant is None:
+                backend.announce({topic: query(topic) for topic in self.topics}, self.settings.cutoff)
+            yield partial(self.answer, backend)
 
     def answer(self, backend: SearchBackend, topic: Topic, asker: Asker | None) -> SubjectRows:
         """Asks the system for one topic."""

@@ -8,10 +8,12 @@ from schemas.topic import Topic
 from tasks.index.bm25 import Bm25Index
 from tasks.index.dense import DenseIndex
 from tasks.index.embeddings import open_encoder
+from tasks.retrieval.announced import Announced
 from tasks.retrieval.bm25 import Bm25Retriever
 from tasks.retrieval.dense import DenseRetriever
 from tasks.retrieval.desk import ResearchDesk
 from tasks.retrieval.documents import DocumentReader, load_catalogue
+from tasks.retrieval.hybrid import DEPTH as FUSED
 from tasks.retrieval.hybrid import HybridRetriever
 from tasks.retrieval.retriever import Allowed, Catalogue, Retriever
 from tasks.store.dataset import Dataset
@@ -36,6 +38,19 @@ class SearchBackend:
     def desk(self, topic: Topic, only: Collection[int] | None = None) -> ResearchDesk:
         """Returns a new desk for one topic; with `only`, its searches can find these documents and no others."""
         return ResearchDesk(topic, self.engines, self.primary, Allowed.of(self.catalogue, topic, only), self.reader)
+
+    def announce(self, queries: Mapping[Topic, str], k: int) -> None:
+        """Announces the query with which every topic opens, so that dense search answers many of them at once.
+
+        Args:
+            queries: Text by topic.
+            k: Number of documents that the topics request of the primary engine.
+        """
+        dense = self.engines.get("dense")
+        if isinstance(dense, DenseRetriever):
+            depth = max(k, FUSED) if self.primary == "hybrid" else k
+            searches = [Announced(text, depth, Allowed.of(self.catalogue, topic)) for topic, text in queries.items()]
+            dense.announce([search for search in searches if search.query.strip()])
 
 
 def open_backend(retriever: RetrieverName, datasets: Mapping[str, Dataset], resources: Resources) -> SearchBackend:

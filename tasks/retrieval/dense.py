@@ -9,8 +9,12 @@ from numpy.typing import NDArray
 from schemas.errors import BadInput
 from tasks.index.dense import DenseIndex
 from tasks.index.encoder import Encoder
+from tasks.retrieval.announced import Announced, AnnouncedSearches
 from tasks.retrieval.backoff import require_depth, to_hits, trace_of
 from tasks.retrieval.retriever import Allowed, Catalogue, Found, Query, Trace, Vector, Verdicts, WeightedTerms
+
+MASK_BYTES = 256 * 2**20
+"""Bytes of filters that are held at once."""
 
 
 class _LastFilter(threading.local):
@@ -44,6 +48,7 @@ class DenseRetriever:
         self._index = index
         self._encoder = encoder
         self._last = _LastFilter()
+        self._announced = AnnouncedSearches(self._search_together)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Encodes texts as queries and returns unit vectors, `(n, dim) float32`."""
@@ -77,6 +82,8 @@ class DenseRetriever:
             raise BadInput("dense accepts text or a vector, not weighted terms; send those to bm25")
         if isinstance(query, str) and not query.strip():
             return Found([], Trace())
+        if isinstance(query, str) and allowed and (known := self._announced.take(Announced(query, k, allowed))):
+            return known
         vector = query.values if isinstance(query, Vector) else self.embed([query])[0]
         if allowed is None:
             ranked, trace = self._index.search(vector, k), Trace(depth=self._index.size)
@@ -84,6 +91,26 @@ class DenseRetriever:
             verdicts = self._judge(allowed)
             ranked, trace = self._index.search(vector, k, verdicts.kept), trace_of(verdicts, 1, self._index.size)
         return Found(to_hits(ranked.ids, ranked.scores, k), trace)
+
+    def announce(self, searches: Sequence[Announced]) -> None:
+        """Announces searches for texts that are not blank: they are then answered together, with the same results."""
+        self._announced.add(searches)
+
+    def _search_together(self, searches: Sequence[Announced]) -> list[Found]:
+        """Answers searches in parts of about `MASK_BYTES` of filters; texts are encoded as one by one."""
+        size = max(1, MASK_BYTES // max(1, self._index.size))
+        parts = [searches[start : start + size] for start in range(0, len(searches), size)]
+        return [found for part in parts for found in self._search_part(part)]
+
+    def _search_part(self, searches: Sequence[Announced]) -> list[Found]:
+        verdicts = [self._judge(search.allowed) for search in searches]
+        vectors = np.concatenate([self.embed([search.query]) for search in searches])
+        most = max(search.k for search in searches)
+        ranked = self._index.search_many(vectors, most, [verdict.kept for verdict in verdicts])
+        return [
+            Found(to_hits(best.ids, best.scores, search.k), trace_of(verdict, 1, self._index.size))
+            for search, best, verdict in zip(searches, ranked, verdicts, strict=True)
+        ]
 
     def _judge(self, allowed: Allowed) -> Verdicts:
         """Filters all documents of the index; the result is cached for the thread's next query of the same topic."""

@@ -1,20 +1,28 @@
 """The run stage over a real BM25 index: tables, failures of one topic, resuming, worker processes."""
 
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
 from schemas.errors import StageFailed, TransientError
 from schemas.manifest import Ref
-from schemas.settings import Resources
+from schemas.settings import EncoderSettings, Resources
 from schemas.topic import Topic
 from tasks.index.bm25 import Bm25Settings, bm25
+from tasks.index.dense import DenseIndex
+from tasks.index.embeddings import EmbeddingSettings, embeddings
+from tasks.index.ranked import Ranked
 from tasks.ranking import baseline as systems
 from tasks.ranking.baseline import Baseline, Kit, Ranking
 from tasks.ranking.runs import SystemSettings, run
+from tasks.retrieval.backend import SearchBackend
 from tasks.store.dataset import Dataset
 from tasks.store.store import Request, Store
+from tests.index.conftest import save_tiny_model
 from tests.published import publish_documents, publish_surveys, publish_topics, topic_row
 
 N_TOPICS = 35
@@ -166,3 +174,26 @@ def test_another_version_and_a_lacking_index_are_refused(store: Store, inputs: d
 def test_a_tag_is_one_word(tag: str) -> None:
     with pytest.raises(ValueError, match="tag"):
         chosen(tag=tag)
+
+
+def test_titles_searched_together_give_the_run_of_titles_searched_alone(
+    store: Store, inputs: dict[str, Ref], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = EncoderSettings(model=str(save_tiny_model(tmp_path / "model", seed=0)))
+    settings = EmbeddingSettings(field="title_abstract", encoder=encoder)
+    made = store.build(Request(embeddings, settings, {"documents": inputs["documents"]}), IN_THIS_PROCESS)
+    given = {**inputs, "embeddings": made.ref}
+    together: list[int] = []
+    many = DenseIndex.search_many
+
+    def watch(self: DenseIndex, vectors: np.ndarray, n: int, kept: Sequence[np.ndarray]) -> list[Ranked]:
+        together.append(len(vectors))
+        return many(self, vectors, n, kept)
+
+    monkeypatch.setattr(DenseIndex, "search_many", watch)
+    digest = build(store, given, retriever="dense", tag="title.dense").manifest.digest
+    assert together == [N_TOPICS]
+    monkeypatch.setattr(SearchBackend, "announce", lambda self, queries, k: None)
+    shutil.rmtree(store.root / "run")
+    assert build(store, given, retriever="dense", tag="title.dense").manifest.digest == digest
+    assert together == [N_TOPICS]
