@@ -14,7 +14,7 @@ from flows.pipeline.release_files import open_files, open_update
 from flows.pipeline.stages import StageControl
 from flows.pipeline.walk import Pipeline, Slots
 from schemas.identifiers import EditionName, Field, ReleaseName
-from schemas.settings import CorpusSettings, EncoderSettings, IndexSettings
+from schemas.settings import CorpusSettings, EncoderSettings, IndexSettings, Stemming
 
 
 def build(
@@ -53,6 +53,7 @@ def index(
     edition: EditionName | None = None,
     field: tuple[Field, ...] = ("abstract",),
     engine: tuple[Literal["bm25", "dense"], ...] = ("bm25", "dense"),
+    stemming: Stemming = "none",
     ann: Literal["flat", "ivf", "hnsw", "sq8"] = "flat",
     encoder: Annotated[EncoderSettings, Parameter(name="*", group="Encoder")] = EncoderSettings(),
     control: Annotated[StageControl, FLAT] = StageControl(),
@@ -65,11 +66,13 @@ def index(
         edition: Name of the edition; may be left out when there is only one.
         field: Which part of a document to index.
         engine: BM25, embeddings, or both.
+        stemming: How BM25 reduces words; runs on stems have +stemmed in their names.
         ann: Exact search, or an approximate index whose recall against exact search is measured and recorded.
         json: Print the datasets as JSON.
     """
     settings = IndexSettings(
         bm25_fields=field if "bm25" in engine else (),
+        stemming=stemming,
         dense_fields=field if "dense" in engine else (),
         encoder=encoder,
         ann=ann,
