@@ -1,14 +1,16 @@
 """External merge sort by bucket and key: sorts any number of rows in bounded memory.
 
 A run is an Arrow file whose rows ascend by (bucket, key). Its batches are small, no batch spans two buckets, and the
-schema metadata say at which batch each bucket begins. A merge holds a few batches of every run in memory.
+schema metadata say at which batch each bucket begins. A merge holds a few batches of at most `FAN_IN` runs in memory:
+more runs are first merged group by group, in as many passes as it takes.
 """
 
 import json
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
-from itertools import pairwise
+from contextlib import ExitStack, contextmanager
+from itertools import count, pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +24,12 @@ BATCH_BYTES = 256 * 1024
 WINDOW_BATCHES = 32
 """Batches read at once over all runs together, when there are few runs."""
 
+FAN_IN = 128
+"""Runs that are merged at once; 128 take about 100 MB, and two passes suffice for 16,384 runs, a terabyte of rows."""
+
 BOUNDS = b"bounds"
+
+_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 
 
 class RunWriter:
@@ -61,28 +68,35 @@ class RunWriter:
 
 
 def _write_run(path: Path, rows: pa.Table, starts: np.ndarray) -> None:
-    per_batch = max(1, BATCH_BYTES * rows.num_rows // max(1, rows.nbytes))
     slices: list[pa.RecordBatch] = []
     bounds = [0]
     for first, last in pairwise(starts):
-        slices.extend(rows.slice(first, last - first).combine_chunks().to_batches(max_chunksize=per_batch))
+        slices.extend(_batches(rows.slice(first, last - first)))
         bounds.append(len(slices))
     schema = rows.schema.with_metadata({BOUNDS: json.dumps(bounds)})
-    options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema, options=options) as writer:
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema, options=_OPTIONS) as writer:
         for batch in slices:
             writer.write_batch(batch)
 
 
+def _batches(rows: pa.Table) -> list[pa.RecordBatch]:
+    per_batch = max(1, BATCH_BYTES * rows.num_rows // max(1, rows.nbytes))
+    return rows.combine_chunks().to_batches(max_chunksize=per_batch)
+
+
 class _Cursor:
-    """Read position in one bucket of a run, with the rows read but not yet merged, and their keys."""
+    """Read position in one bucket of a run, with the rows read but not yet merged, and their keys.
+
+    A run without bounds is an earlier pass's: it holds one bucket and has the column `place`.
+    """
 
     def __init__(self, path: Path, place: int, bucket: int) -> None:
         self._path = path
         self._place = place
         with _open_run(path) as reader:
-            bounds = json.loads(reader.schema.metadata[BOUNDS])
-        self._next, self._stop = bounds[bucket], bounds[bucket + 1]
+            self._merged = BOUNDS not in (reader.schema.metadata or {})
+            bounds = None if self._merged else json.loads(reader.schema.metadata[BOUNDS])
+            self._next, self._stop = (bounds[bucket], bounds[bucket + 1]) if bounds else (0, reader.num_record_batches)
         self._rows: list[pa.Table] = []
         self.keys = np.empty(0, np.int64)
 
@@ -96,8 +110,9 @@ class _Cursor:
         with _open_run(self._path) as reader:
             found = pa.Table.from_batches([reader.get_batch(number) for number in range(self._next, stop)])
         self._next = stop
-        place = pa.repeat(pa.scalar(self._place, pa.int32()), found.num_rows)
-        self._rows = [pa.concat_tables([*self._rows, found.append_column("place", place)])]
+        if not self._merged:
+            found = found.append_column("place", pa.repeat(pa.scalar(self._place, pa.int32()), found.num_rows))
+        self._rows = [pa.concat_tables([*self._rows, found.replace_schema_metadata()])]
         self.keys = self._rows[0][key].to_numpy()
 
     def take_below(self, bound: int | None) -> pa.Table:
@@ -125,6 +140,39 @@ def merge_runs(runs: Sequence[tuple[int, Path]], key: str, bucket: int) -> Itera
         key: The column by which the runs are sorted.
         bucket: Which bucket.
     """
+    if len(runs) <= FAN_IN:
+        yield from _merge(runs, key, bucket)
+        return
+    with TemporaryDirectory(prefix="merge-", dir=runs[0][1].parent.parent) as folder:
+        merged = list(runs)
+        for level in count():
+            groups = [merged[first : first + FAN_IN] for first in range(0, len(merged), FAN_IN)]
+            if len(groups) == 1:
+                break
+            paths = [Path(folder) / f"{level}-{number:05d}.arrow" for number in range(len(groups))]
+            merged = [
+                (0, path) for path, group in zip(paths, groups, strict=True) if _merge_group(group, path, key, bucket)
+            ]
+            for path in Path(folder).glob(f"{level - 1}-*"):
+                path.unlink()
+        yield from _merge(merged, key, bucket)
+
+
+def _merge_group(runs: Sequence[tuple[int, Path]], path: Path, key: str, bucket: int) -> bool:
+    """Writes one bucket of adjacent runs as one run; returns whether there is a row."""
+    with ExitStack() as opened:
+        writer = None
+        for window in _merge(runs, key, bucket):
+            if writer is None:
+                sink = opened.enter_context(pa.OSFile(str(path), "wb"))
+                writer = opened.enter_context(pa.ipc.new_file(sink, window.schema, options=_OPTIONS))
+            for batch in _batches(window.take(np.argsort(window[key].to_numpy(), kind="stable"))):
+                writer.write_batch(batch)
+        return writer is not None
+
+
+def _merge(runs: Sequence[tuple[int, Path]], key: str, bucket: int) -> Iterator[pa.Table]:
+    """Yields the windows of `merge_runs`, of as many runs as fit in memory together."""
     cursors = [cursor for place, path in runs if (cursor := _Cursor(path, place, bucket)).more]
     batches = max(1, WINDOW_BATCHES // max(1, len(cursors)))
     for cursor in cursors:

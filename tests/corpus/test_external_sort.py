@@ -21,6 +21,7 @@ def small_sizes() -> Iterator[None]:
         patch.setattr(external_sort, "RUN_BYTES", 200)
         patch.setattr(external_sort, "BATCH_BYTES", 40)
         patch.setattr(external_sort, "WINDOW_BATCHES", 2)
+        patch.setattr(external_sort, "FAN_IN", 3)
         yield
 
 
@@ -77,3 +78,4 @@ def test_a_merge_holds_only_a_few_batches_of_each_run(tmp_path: Path) -> None:
     sizes = [window.num_rows for window in merge_runs(runs, "key", 0)]
     assert sum(sizes) == 1000
     assert max(sizes) < 500
+    assert not list(tmp_path.parent.glob("merge-*"))
