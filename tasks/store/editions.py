@@ -155,7 +155,7 @@ class Editions:
         return self._folder / f"{name}.json"
 
     def _write(self, edition: EditionManifest) -> EditionManifest:
-        write_record(self._path(edition.name), edition)
+        write_record(self._path(edition.name), edition, copied=True)
         return edition
 
     @contextmanager

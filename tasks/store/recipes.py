@@ -102,7 +102,7 @@ class Recipes:
         )
 
     def _write(self, edition: str, recipe: Recipe) -> None:
-        write_record(self._path(edition), recipe)
+        write_record(self._path(edition), recipe, copied=True)
 
     @contextmanager
     def _lock(self, edition: str) -> Generator[None]:

@@ -1,8 +1,10 @@
 """Small files that appear completely or not at all; records among them show whether a bit of them has changed since."""
 
 import hashlib
+import logging
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 from uuid import uuid4
@@ -15,8 +17,13 @@ from schemas.messages import describe
 DRAFT = re.compile(r"\.[0-9a-f]{32}\.draft")
 """Name of a file that is being written; one that stays was left by a process that was killed."""
 
+COPY = ".copy"
+"""Suffix of the copy of a record."""
+
 _SEAL = re.compile(rb',\n "seal": "([0-9a-f]{64})"\n\}\Z')
 R = TypeVar("R", bound=BaseModel)
+
+log = logging.getLogger(__name__)
 
 
 def fsync_path(path: Path) -> None:
@@ -45,10 +52,16 @@ def write_whole(path: Path, data: bytes) -> None:
     fsync_path(path.parent)
 
 
-def write_record(path: Path, record: BaseModel) -> None:
-    """Writes a record as JSON with a seal, the sha256 of the rest, as its last field."""
+def write_record(path: Path, record: BaseModel, *, copied: bool = False) -> None:
+    """Writes a record as JSON with a seal, the sha256 of the rest, as its last field.
+
+    With `copied`, for what nothing else can restore, a copy (`.copy`) lies beside it, which `read_record` restores.
+    """
     text = record.model_dump_json(indent=1).encode()
-    write_whole(path, text.removesuffix(b"\n}") + f',\n "seal": "{hashlib.sha256(text).hexdigest()}"\n}}'.encode())
+    text = text.removesuffix(b"\n}") + f',\n "seal": "{hashlib.sha256(text).hexdigest()}"\n}}'.encode()
+    write_whole(path, text)
+    if copied:
+        write_whole(path.with_suffix(COPY), text)
 
 
 def read_record(path: Path, kind: type[R], remedy: str) -> R:
@@ -60,8 +73,23 @@ def read_record(path: Path, kind: type[R], remedy: str) -> R:
         remedy: What to do when the file is damaged; ends the message.
 
     Raises:
-        StoreError: The file cannot be read, holds something else, or was changed after it was written.
+        StoreError: The file cannot be read, holds something else, or was changed after it was written; so is its copy,
+            or there is none.
     """
+    copy = path.with_suffix(COPY)
+    try:
+        return _read(path, kind, remedy)
+    except StoreError as error:
+        if not (path.exists() and copy.exists()):
+            raise
+        found = _read(copy, kind, remedy)
+        log.warning("%s; restored from %s", error, copy.name)
+        with suppress(OSError):
+            write_whole(path, copy.read_bytes())
+        return found
+
+
+def _read(path: Path, kind: type[R], remedy: str) -> R:
     try:
         text = path.read_bytes()
         if seal := _SEAL.search(text):

@@ -243,4 +243,4 @@ def test_a_flipped_bit_in_any_kind_of_file_is_detected_or_harmless(
             detected += 1
             assert "\n" not in str(error) and str(root) in str(error) and "; " in str(error), error
         shutil.rmtree(root)
-    assert detected > harmless > 0
+    assert min(detected, harmless) >= 6

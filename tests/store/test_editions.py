@@ -130,3 +130,21 @@ def test_datasets_of_a_stage_that_is_not_installed_any_more_are_collected(store:
     found = collect(store, dry_run=False, older_than=timedelta(0))
     assert [garbage.path for garbage in found] == [store.folder(gone)]
     assert not store.folder(gone).exists()
+
+
+@pytest.mark.parametrize("folder", ["editions", "recipes"])
+def test_a_damaged_edition_or_recipe_is_restored_from_its_copy(store: Store, folder: str) -> None:
+    editions, recipes = Editions(store), Recipes(store)
+    edition = editions.record("week", "r1", {"topics": store.build(request_for()).ref})
+    recipes.plan("week", "r1", {"topics": PlannedStage(stage=StageName("topics"), parameters={}, inputs={})})
+    path = store.root / folder / "week.json"
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"topics", b"topicz", 1))
+
+    assert editions.load("week") == edition
+    assert list(recipes.load(edition)) == ["topics"]
+    assert path.read_bytes() == content
+    path.write_bytes(b"")
+    path.with_suffix(".copy").write_bytes(b"")
+    with pytest.raises(StoreError, match=rf"{folder}/week\.copy: is damaged \(the whole: .*; (restore|delete) it"):
+        recipes.load(editions.load("week"))
