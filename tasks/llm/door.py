@@ -171,8 +171,8 @@ class Door:
                 self._require_patience(sent)
                 turned_away += 1
                 waited = asyncio.get_running_loop().time() - began
-                if turned_away < settings.tries or waited < self.settings.rate.patience_s:
-                    continue
+                if turned_away < settings.tries or waited < 2 * self.settings.rate.patience_s:
+                    continue  # of an endpoint that admits others, this call alone is turned away in the end
             tries += 1
             if not sent.retry or sent.limited or tries == settings.tries:
                 break

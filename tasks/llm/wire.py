@@ -90,6 +90,8 @@ def read_completion(raw: bytes) -> Completion:
     if not isinstance(reply, dict):
         return Completion(problem="the reply is not a JSON object")
     told = cast("dict[str, Any]", reply)
+    if told.get("error") and not told.get("choices"):
+        return Completion(problem=f"the endpoint reports an error: {' '.join(str(told['error']).split())[:200]}")
     return _read_choice(told.get("choices"))._replace(
         tokens=_tokens(told.get("usage")), model=str(told.get("model") or "")
     )
@@ -106,10 +108,17 @@ def _read_choice(choices: Any) -> Completion:
             return Completion(text if isinstance(text, str) else "", tool_calls=_tool_calls(cast("list[Any]", calls)))
         case [{"message": {"content": str() | None as text}, **rest}, *_]:
             return Completion(text or "", cut=rest.get("finish_reason") == "length")
+        case [{"message": {"content": [{"type": _}, *_] as pieces}, **rest}, *_]:
+            texts = [piece["text"] for piece in pieces if _is_text(piece)]  # others are what the model thought
+            return Completion("".join(texts), cut=rest.get("finish_reason") == "length")
         case [{"message": {}}, *_]:
             return Completion(problem="the answer is not text")
         case _:
             return Completion(problem="the reply has no choices")
+
+
+def _is_text(piece: Any) -> bool:
+    return isinstance(piece, dict) and piece.get("type") == "text" and isinstance(piece.get("text"), str)
 
 
 def _tool_calls(calls: list[Any]) -> tuple[ToolCall, ...]:

@@ -154,6 +154,7 @@ def test_a_compressed_reply_is_not_unpacked(server, settings):
         (Answer(b"[1]", 200, JSON), "not a JSON object"),
         (Answer(b"", 200, JSON), "not JSON"),
         (Answer(b"[" * 100_000, 200, JSON), "not JSON"),
+        (as_json({"error": {"message": "the model is\nloading"}}), "reports an error: {'message': 'the model is"),
         (as_json({"choices": []}), "no choices"),
         (as_json({"choices": None}), "no choices"),
         (as_json({"choices": [{"message": None}]}), "no choices"),
@@ -308,6 +309,13 @@ def test_one_fatal_error_ends_a_whole_set(server, settings):
     with pytest.raises(BadInput, match="set a valid key"):
         asyncio.run(many())
     assert len(server.seen) < 1000
+
+
+def test_an_answer_in_pieces_is_its_text_without_the_thoughts(server, settings):
+    pieces = [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "fine"}]
+    server.play([as_json({"choices": [{"message": {"content": pieces}}]})])
+    reply = ask(settings(), question())
+    assert (reply.outcome, reply.text) == ("ok", "fine")
 
 
 def test_pictures_are_sent_as_data_urls(server, settings):
