@@ -2,14 +2,15 @@
 
 import os
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from flows.commands.options import Whole
-from flows.commands.terminal import show_json, show_rows, show_scores, show_text
+from flows.commands.terminal import show_json, show_note, show_rows, show_scores, show_text
 from flows.pipeline import summaries as tables
 from flows.pipeline.machine import Machine
+from flows.pipeline.pace import show_seconds
 from flows.pipeline.walk import Slots
 from flows.server.local_server import prefect_api
 from schemas.settings import CorpusSettings, EncoderSettings, IndexSettings, OrganizationSettings, RunSettings
@@ -46,8 +47,12 @@ def demo(*, folder: Path = Path("demo"), papers: Whole = 500, json: bool = False
     clock = time.monotonic()
     settings = SyntheticSettings(papers=papers, figures=0.8)
     machine = Machine(root=folder / "store", releases=folder / "releases", workers=1)
-    write_release(machine.releases, settings)
-    with prefect_api(folder / "prefect"), stand_in(folder / "stand-in.jsonl"):
+    with announced(f"write an invented release of {papers:,} papers"):
+        write_release(machine.releases, settings)
+    with ExitStack() as running:
+        with announced("start a Prefect server and the stand-in for a language model"):
+            running.enter_context(prefect_api(folder / "prefect"))
+            running.enter_context(stand_in(folder / "stand-in.jsonl"))
         ready = time.monotonic()
         built = run_flows(settings.release, machine)
         seconds = {"release and server": ready - clock, "flows": time.monotonic() - ready}
@@ -79,13 +84,29 @@ def run_flows(release: str, machine: Machine) -> Slots:
     from flows.jobs.organization import organization
     from flows.jobs.ranking import discovery, selection
 
-    return (
-        build_corpus(release, settings=CORPUS, machine=machine)
-        | build_index(release, IndexSettings(encoder=ENCODER), machine=machine)
-        | discovery(release, SYSTEMS, machine=machine)
-        | selection(release, SYSTEMS, machine=machine)
-        | organization(release, BUILDERS, machine=machine)
-    )
+    steps: dict[str, Callable[[], Slots]] = {
+        "build documents, topics and relevance judgments": lambda: build_corpus(
+            release, settings=CORPUS, machine=machine
+        ),
+        "build indexes": lambda: build_index(release, IndexSettings(encoder=ENCODER), machine=machine),
+        "discovery: run systems on the topics": lambda: discovery(release, SYSTEMS, machine=machine),
+        "selection: score the same runs by their order": lambda: selection(release, SYSTEMS, machine=machine),
+        "organization: build mind-maps": lambda: organization(release, BUILDERS, machine=machine),
+    }
+    built: Slots = {}
+    for what, run in steps.items():
+        with announced(what):
+            built |= run()
+    return built
+
+
+@contextmanager
+def announced(what: str) -> Generator[None]:
+    """Says on standard error what a step does, and afterwards how long it took."""
+    begin = time.monotonic()
+    show_note(f"demo: {what} ...")
+    yield
+    show_note(f"demo: {what}: {show_seconds(time.monotonic() - begin)}")
 
 
 def _show(store: Store, built: Slots, seconds: dict[str, float], json: bool) -> None:

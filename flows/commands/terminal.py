@@ -66,6 +66,12 @@ def show_json(value: Any) -> None:
     show_text("\n".join(CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", line) for line in lines))
 
 
+def show_note(text: str) -> None:
+    """Prints a line on standard error, beside what the command prints."""
+    sys.stderr.write(f"{plain(text)}\n")
+    sys.stderr.flush()
+
+
 class PlainFormatter(logging.Formatter):
     """Formats log records as lines without control characters and without queries of URLs, which may be signed."""
 
