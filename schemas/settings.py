@@ -54,6 +54,12 @@ class CorpusSettings(Settings):
         le=4096,
         description="Number of files per dataset; a paper is stored in file corpus_id modulo this number.",
     )
+    line_mib: int = Field(
+        default=32,
+        ge=1,
+        le=1024,
+        description="Longest line of a release that is read, in MiB; a longer one is put aside as too_long.",
+    )
     survey_word: Literal["substring", "whole_word"] = Field(
         default="substring", description="How the word 'survey' must appear in the title of a candidate."
     )

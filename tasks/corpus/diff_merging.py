@@ -51,7 +51,7 @@ class _ApplyTask(NamedTuple):
         return diff.keys(cause, self.bucket, self.buckets)
 
 
-def apply_diffs(work: Workspace[Any], buckets: int) -> None:
+def apply_diffs(work: Workspace[Any], buckets: int, line_limit: int) -> None:
     """Builds a record stage from the inputs `earlier` and `diff-<n>`; diffs apply in the order of their names.
 
     Counts: `read` counts the diffs' lines, `kept` the rows of the new dataset. Notes: `deletes` and `updates` are
@@ -66,7 +66,7 @@ def apply_diffs(work: Workspace[Any], buckets: int) -> None:
     earlier = work.dataset("earlier")
     diffs = [work.release(name) for name in sorted(work.inputs) if name != "earlier"]
     _require_same_kind(work.stage, earlier, buckets, diffs)
-    parsed, dataset = parse_diffs(work, diffs, buckets), diffs[0].dataset
+    parsed, dataset = parse_diffs(work, diffs, buckets, line_limit), diffs[0].dataset
     reusable = earlier.manifest.file_format == FILE_FORMAT
     tasks = [
         _ApplyTask(bucket, buckets, earlier.folder, _files_of(earlier, bucket), reusable, parsed, dataset)

@@ -51,7 +51,7 @@ class Diff(NamedTuple):
         return np.concatenate([NO_KEYS, *mine])
 
 
-def parse_diffs(work: Workspace[Any], diffs: Sequence[ReleaseDataset], buckets: int) -> list[Diff]:
+def parse_diffs(work: Workspace[Any], diffs: Sequence[ReleaseDataset], buckets: int, line_limit: int) -> list[Diff]:
     """Parses the files of diffs into scratch files, a shard each; lines that cannot be used go to the quarantine.
 
     Raises:
@@ -61,7 +61,13 @@ def parse_diffs(work: Workspace[Any], diffs: Sequence[ReleaseDataset], buckets: 
     by_diff = [
         [
             ParseTask(
-                diff.directory / file.name, file, diff.dataset, next(places), buckets, f"{diff.release}/{file.name}"
+                diff.directory / file.name,
+                file,
+                diff.dataset,
+                next(places),
+                buckets,
+                f"{diff.release}/{file.name}",
+                line_limit,
             )
             for file in _in_order(diff)
         ]
@@ -91,7 +97,7 @@ def _parse_file(shard: Shard, task: ParseTask) -> None:
 
 def _read_deletes(shard: Shard, task: ParseTask, rejects: Rejects) -> Counts:
     keys: list[Key] = []
-    for line in read_lines(task.path):
+    for line in read_lines(task.path, task.limit):
         try:
             keys.append(task.form.read_key(parse_line(line)))
         except BadInput as error:

@@ -27,6 +27,7 @@ from tasks.release.decode import (
     read_optional_id,
 )
 from tasks.release.s2orc import decode_s2orc, decode_s2orc_v2
+from tasks.release.typed import DECODERS, BlockDecoder
 from tasks.store.parquet import ROW_GROUP
 
 ENTRY = pa.struct([pa.field(field.name, field.type) for field in list(BIBLIOGRAPHY.arrow)[2:]])
@@ -47,6 +48,7 @@ class Format(NamedTuple):
     Attributes:
         tables: The main table, whose first order column decides the bucket, and side tables.
         decode: Turns a record into a row, and counts what it leaves out in the second argument.
+        blocks: Decodes many lines at once where all are as documented.
         tabulate: Turns rows into a table with the main table's columns, and `entries` for full texts.
         identify: Integer columns that are equal for records of the same thing; the first is the bucket's key.
         arrange: Integer columns by which a file ascends, the most significant first.
@@ -62,6 +64,7 @@ class Format(NamedTuple):
 
     tables: tuple[AnyTable, ...]
     decode: Callable[[Record, Counter[str]], Row]
+    blocks: BlockDecoder[Any]
     tabulate: Callable[[list[Row]], pa.Table]
     identify: Callable[[pa.Table], Integers]
     arrange: Callable[[pa.Table], Integers]
@@ -83,10 +86,6 @@ class Format(NamedTuple):
         fields = [pa.field(field.name, field.type) for field in self.tables[0].arrow]
         fields += [pa.field("entries", pa.list_(ENTRY))] if len(self.tables) > 1 else []
         return pa.schema(fields).empty_table()
-
-
-def _without_notes(decode: Callable[[Record], Row]) -> Callable[[Record, Counter[str]], Row]:
-    return lambda record, _: decode(record)
 
 
 def _plain(table: AnyTable) -> Callable[[list[Row]], pa.Table]:
@@ -179,6 +178,7 @@ def _edge_order(rows: pa.Table) -> Integers:
 _FULL_TEXTS = Format(
     (FULL_TEXTS, BIBLIOGRAPHY),
     decode_s2orc,
+    DECODERS["s2orc"],
     _tabulate_full_texts,
     _paper_id,
     _paper_id,
@@ -193,7 +193,8 @@ _FULL_TEXTS = Format(
 FORMATS: dict[DatasetName, Format] = {
     "papers": Format(
         (PAPER_RECORDS,),
-        _without_notes(decode_paper),
+        decode_paper,
+        DECODERS["papers"],
         _plain(PAPER_RECORDS),
         _paper_id,
         _paper_id,
@@ -203,7 +204,8 @@ FORMATS: dict[DatasetName, Format] = {
     ),
     "abstracts": Format(
         (ABSTRACT_RECORDS,),
-        _without_notes(decode_abstract),
+        decode_abstract,
+        DECODERS["abstracts"],
         _plain(ABSTRACT_RECORDS),
         _paper_id,
         _paper_id,
@@ -213,7 +215,8 @@ FORMATS: dict[DatasetName, Format] = {
     ),
     "citations": Format(
         (CITATION_RECORDS,),
-        _without_notes(decode_citation),
+        decode_citation,
+        DECODERS["citations"],
         _plain(CITATION_RECORDS),
         _edge_identity,
         _edge_order,
@@ -223,5 +226,5 @@ FORMATS: dict[DatasetName, Format] = {
         key_columns=("citing_corpus_id", "cited_corpus_id", "citation_id"),
     ),
     "s2orc": _FULL_TEXTS,
-    "s2orc_v2": _FULL_TEXTS._replace(decode=decode_s2orc_v2),
+    "s2orc_v2": _FULL_TEXTS._replace(decode=decode_s2orc_v2, blocks=DECODERS["s2orc_v2"]),
 }

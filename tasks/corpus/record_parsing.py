@@ -8,7 +8,9 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from schemas.errors import BadInput, ReleaseError
 from schemas.identifiers import DatasetName
@@ -18,7 +20,7 @@ from schemas.tables.quarantine import QUARANTINE, QuarantinedLineRow
 from tasks.corpus.external_sort import RunWriter
 from tasks.corpus.record_formats import FORMATS, Format
 from tasks.release.decode import Record, Row
-from tasks.release.lines import Line, parse_line, read_lines
+from tasks.release.lines import LINE_LIMIT, Block, Line, parse_line, read_blocks
 from tasks.store.parquet import TableWriter
 from tasks.store.shard import Shard
 
@@ -27,6 +29,9 @@ POSITION_COLUMNS = ("line", "byte_offset")
 
 BATCH_BYTES = 1024 * 1024
 """Bytes of lines that are held as Python objects before they become Arrow columns; about the size of a CPU cache."""
+
+SMALL_BLOCK = 16 * 1024
+"""Bytes of a block that is read line by line at once when a line of it is not as documented."""
 
 LINE_COST = 200
 """Bytes added to the length of each line, so that many short lines do not make a large batch."""
@@ -43,6 +48,7 @@ class ParseTask(NamedTuple):
             with the higher number wins.
         buckets: Number of buckets.
         name: Name of the file in the quarantine.
+        limit: Longest line that is read, in bytes.
     """
 
     path: Path
@@ -51,6 +57,7 @@ class ParseTask(NamedTuple):
     place: int
     buckets: int
     name: str
+    limit: int = LINE_LIMIT
 
     @property
     def shard(self) -> str:
@@ -110,9 +117,12 @@ def read_records(
         rejects: Takes the lines that cannot be used.
         on_unusable: Called with each JSON object that is not a usable record of this dataset.
     """
-    batch = Batch(task.form, runs, rejects, on_unusable)
-    for line in read_lines(task.path):
-        batch.add(line)
+    batch = Batch(task, runs, rejects, on_unusable)
+    for part in read_blocks(task.path, task.limit):
+        if isinstance(part, Line):
+            batch.add_line(part)
+        else:
+            batch.add_block(part)
     batch.flush()
     runs.close()
     return batch.counts
@@ -142,46 +152,79 @@ class Rejects:
 class Batch:
     """Collects decoded lines and writes them as Arrow columns, a batch at a time; see `read_records`."""
 
-    def __init__(self, form: Format, runs: RunWriter, rejects: Rejects, on_unusable: Callable[[Record], None]) -> None:
-        self._form = form
+    def __init__(
+        self, task: ParseTask, runs: RunWriter, rejects: Rejects, on_unusable: Callable[[Record], None]
+    ) -> None:
+        self._form, self._limit = task.form, task.limit
         self._runs = runs
         self._rejects = rejects
         self._on_unusable = on_unusable
         self._rows: list[Row] = []
-        self._positions: list[tuple[int, int]] = []
+        self._numbers: list[NDArray[np.int64]] = []
+        self._offsets: list[NDArray[np.int64]] = []
         self._notes: Counter[str] = Counter()
         self._bytes = 0
         self._used = 0
 
-    def add(self, line: Line) -> None:
+    def add_block(self, block: Block) -> None:
+        """Decodes a block; when a line of it is not as documented, one half after the other, and then line by line."""
+        notes: Counter[str] = Counter()
+        if found := self._form.blocks.decode(block.data, self._limit, notes):
+            self._notes += notes
+            self._keep(found.rows, block.number + np.arange(len(found.rows)), block.offset + found.starts)
+            self._grow(len(block.data) + LINE_COST * len(found.rows))
+        elif len(block.data) > SMALL_BLOCK and (halves := block.halves()):
+            for half in halves:
+                self.add_block(half)
+        else:
+            for line in block.lines(self._limit):
+                self.add_line(line)
+
+    def add_line(self, line: Line) -> None:
         """Decodes a line, or rejects it with the reason."""
         try:
-            self._rows.append(self._decode(parse_line(line)))
-            self._positions.append((line.number, line.offset))
+            self._keep([self._decode_line(line)], np.array([line.number]), np.array([line.offset]))
         except BadInput as error:
             self._rejects.add(line, error)
-        self._bytes += len(line.data) + LINE_COST
-        if self._bytes >= BATCH_BYTES:
-            self.flush()
+        self._grow(len(line.data) + LINE_COST)
 
-    def _decode(self, record: Record) -> Row:
+    def _decode_line(self, line: Line) -> Row:
+        if line.length > self._limit:
+            raise BadInput("too_long")
+        try:
+            record = parse_line(line)
+        except BadInput:
+            # A number that no float holds, in a field that is not read, or a long line.
+            if found := self._form.blocks.decode(line.data, self._limit, self._notes):
+                return found.rows[0]
+            raise
         try:
             return self._form.decode(record, self._notes)
         except BadInput:
             self._on_unusable(record)
             raise
 
+    def _keep(self, rows: list[Row], numbers: NDArray[np.int64], offsets: NDArray[np.int64]) -> None:
+        self._rows += rows
+        self._numbers.append(numbers)
+        self._offsets.append(offsets)
+
+    def _grow(self, size: int) -> None:
+        self._bytes += size
+        if self._bytes >= BATCH_BYTES:
+            self.flush()
+
     def flush(self) -> None:
         """Writes the collected rows and rejected lines."""
         if self._rows:
             rows = self._form.tabulate(self._rows)
-            for name, column in zip(POSITION_COLUMNS, zip(*self._positions, strict=True), strict=True):
-                rows = rows.append_column(name, pa.array(column, pa.int64()))
+            for name, column in zip(POSITION_COLUMNS, (self._numbers, self._offsets), strict=True):
+                rows = rows.append_column(name, pa.array(np.concatenate(column), pa.int64()))
             self._runs.write(rows)
         self._rejects.flush()
         self._used += len(self._rows)
-        self._rows.clear()
-        self._positions.clear()
+        for collected in (self._rows, self._numbers, self._offsets):
+            collected.clear()
         self._bytes = 0
 
     @property

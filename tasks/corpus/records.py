@@ -36,30 +36,36 @@ from tasks.store.workspace import Workspace
 
 
 class RecordSettings(Settings):
-    """How records are laid out."""
+    """How records are read and laid out."""
 
     buckets: int = Field(default=16, ge=1, le=4096, description="Files of the dataset: corpus_id modulo this.")
+    line_mib: int = Field(default=32, ge=1, le=1024, description="Longest line that is read, in MiB.")
+
+    @property
+    def line_limit(self) -> int:
+        """Longest line that is read, in bytes."""
+        return self.line_mib * 2**20
 
 
-@stage("paper_records", version=1, settings=RecordSettings)
+@stage("paper_records", version=2, settings=RecordSettings)
 def paper_records(work: Workspace[RecordSettings]) -> None:
     """Writes the release's `papers` as the table `paper_records`."""
     _build(work)
 
 
-@stage("abstract_records", version=1, settings=RecordSettings, after="paper_records")
+@stage("abstract_records", version=2, settings=RecordSettings, after="paper_records")
 def abstract_records(work: Workspace[RecordSettings]) -> None:
     """Writes the release's `abstracts` as the table `abstract_records`; blank abstracts are counted and left out."""
     _build(work)
 
 
-@stage("citation_records", version=1, settings=RecordSettings, after="abstract_records")
+@stage("citation_records", version=2, settings=RecordSettings, after="abstract_records")
 def citation_records(work: Workspace[RecordSettings]) -> None:
     """Writes the release's `citations` as the table `citation_records`, bucketed by the citing paper."""
     _build(work)
 
 
-@stage("full_texts", version=1, settings=RecordSettings, after="citation_records")
+@stage("full_texts", version=2, settings=RecordSettings, after="citation_records")
 def full_texts(work: Workspace[RecordSettings]) -> None:
     """Writes the release's `s2orc` or `s2orc_v2` as the tables `full_texts` and `bibliography`."""
     _build(work)
@@ -75,16 +81,16 @@ class _MergeTask(NamedTuple):
 
 def _build(work: Workspace[RecordSettings]) -> None:
     if "earlier" in work.inputs:
-        apply_diffs(work, work.settings.buckets)
+        apply_diffs(work, work.settings.buckets, work.settings.line_limit)
     else:
         _read_release(work)
 
 
 def _read_release(work: Workspace[RecordSettings]) -> None:
-    files, buckets = work.release("files"), work.settings.buckets
+    files, buckets, line_limit = work.release("files"), work.settings.buckets, work.settings.line_limit
     sources = sorted(files.files, key=lambda source: source.name)
     parse = [
-        ParseTask(files.directory / source.name, source, files.dataset, place, buckets, source.name)
+        ParseTask(files.directory / source.name, source, files.dataset, place, buckets, source.name, line_limit)
         for place, source in enumerate(sources)
     ]
     sizes = {task.shard: task.source.size for task in parse}

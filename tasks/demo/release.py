@@ -41,8 +41,8 @@ class SyntheticSettings(Settings):
 def write_release(folder: Path, settings: SyntheticSettings) -> dict[DatasetName, int]:
     """Writes `<folder>/<release>/<dataset>/part-<n>.jsonl.gz` and returns the number of lines of each dataset.
 
-    Paper n goes to file n modulo `files`. With `broken`, seven lines that cannot be used come before the first record
-    of each dataset; the last of them is an outdated version of that record. Figures are written to
+    Paper n goes to file n modulo `files`. With `broken`, seven lines that are not kept come before the first record
+    of each dataset; the last two are outdated versions of that record. Figures are written to
     `<folder>/<release>/figures` in pdffigures2's layout.
 
     Args:

@@ -210,7 +210,10 @@ def _open_access(head: Head) -> Json:
 
 
 def broken_lines(dataset: DatasetName, first: Json) -> list[bytes]:
-    """Returns lines that cannot be used, each for a different reason, and an outdated version of the first record."""
+    """Returns lines that cannot be used, each for a different reason, and two outdated versions of the first record.
+
+    The first of the versions has a field of a wrong type.
+    """
     key = "citingcorpusid" if dataset == "citations" else "corpusid"
     wrong = {
         "papers": {"year": "MMXX"},
@@ -223,7 +226,7 @@ def broken_lines(dataset: DatasetName, first: Json) -> list[bytes]:
         ["an", "array"],
         {"title": "A record without id"},
         {key: "not a number"},
-        {key: first[key], **wrong},
+        first | wrong,
         first | {"title": "An outdated version", "isinfluential": None},
     ]
     cut_off = orjson.dumps(first)[:-20]

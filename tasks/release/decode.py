@@ -1,14 +1,17 @@
 """Turns records of `papers`, `abstracts` and `citations` into rows of our tables.
 
-An unusable record raises BadInput whose message is the reason in one word: `no_<field>`, `bad_<field>` (an invalid id)
-or `wrong_type:<field>`.
+A record without a usable id raises BadInput whose message is the reason in one word: `no_<field>` or `bad_<field>`. Any
+other field of a wrong type is read as if it were absent, and counted as `mistyped:<field>`.
 """
 
-from typing import Any
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from schemas.errors import BadInput
 from schemas.json import JsonObject
 
+T = TypeVar("T")
 Record = JsonObject
 Row = tuple[Any, ...]
 
@@ -63,44 +66,66 @@ def read_object(record: Record, field: str) -> Record:
     raise BadInput(f"wrong_type:{field}")
 
 
-def decode_paper(record: Record) -> Row:
-    """Returns a row of `paper_records`."""
-    externals = read_object(record, "externalids")
+def leniently(read: Callable[[Record, str], T], record: Record, field: str, notes: Counter[str]) -> T | None:
+    """Returns what `read` says of a field; None, counted as `mistyped:<field>`, when the field has another type."""
+    try:
+        return read(record, field)
+    except BadInput:
+        notes[f"mistyped:{field}"] += 1
+        return None
+
+
+def decode_paper(record: Record, notes: Counter[str]) -> Row:
+    """Returns a row of `paper_records`; `notes` receives the counts of mistyped fields."""
+
+    def text(field: str, holder: Record = record) -> str | None:
+        return leniently(read_text, holder, field, notes)
+
+    def count(field: str) -> int | None:
+        return leniently(_read_count, record, field, notes)
+
+    corpus_id = read_id(record, "corpusid")
+    externals = leniently(read_object, record, "externalids", notes) or {}
     return (
-        read_id(record, "corpusid"),
-        read_text(record, "title"),
-        _read_members(record, "authors", "name"),
-        read_text(record, "venue"),
-        _read_count(record, "year"),
-        read_text(record, "publicationdate"),
-        list(dict.fromkeys(_read_members(record, "s2fieldsofstudy", "category"))),
-        _read_texts(record, "publicationtypes"),
-        _read_count(record, "referencecount"),
-        _read_count(record, "citationcount"),
-        _read_count(record, "influentialcitationcount"),
-        read_text(externals, "DOI"),
-        read_text(externals, "ArXiv"),
-        read_text(record, "url"),
+        corpus_id,
+        text("title"),
+        _read_members(record, "authors", "name", notes),
+        text("venue"),
+        count("year"),
+        text("publicationdate"),
+        list(dict.fromkeys(_read_members(record, "s2fieldsofstudy", "category", notes))),
+        _read_texts(record, "publicationtypes", notes),
+        count("referencecount"),
+        count("citationcount"),
+        count("influentialcitationcount"),
+        text("DOI", externals),
+        text("ArXiv", externals),
+        text("url"),
     )
 
 
-def decode_abstract(record: Record) -> Row:
+def decode_abstract(record: Record, notes: Counter[str]) -> Row:
     """Returns a row of `abstract_records`; a blank abstract becomes None."""
-    abstract = read_text(record, "abstract")
-    return read_id(record, "corpusid"), abstract if abstract and not abstract.isspace() else None
+    return read_id(record, "corpusid"), unless_blank(leniently(read_text, record, "abstract", notes))
 
 
-def decode_citation(record: Record) -> Row:
+def unless_blank(text: str | None) -> str | None:
+    """Returns a text; None when it is blank."""
+    return text if text and not text.isspace() else None
+
+
+def decode_citation(record: Record, notes: Counter[str]) -> Row:
     """Returns a row of `citation_records`."""
-    influential = record.get("isinfluential")
-    if influential is not None and type(influential) is not bool:
-        raise BadInput("wrong_type:isinfluential")
-    return (
-        read_id(record, "citingcorpusid"),
-        read_optional_id(record, "citedcorpusid"),
-        influential,
-        read_optional_id(record, "citationid"),
-    )
+    citing, cited = read_id(record, "citingcorpusid"), read_optional_id(record, "citedcorpusid")
+    number = read_optional_id(record, "citationid")
+    return citing, cited, leniently(_read_flag, record, "isinfluential", notes), number
+
+
+def _read_flag(record: Record, field: str) -> bool | None:
+    value = record.get(field)
+    if value is None or type(value) is bool:
+        return value
+    raise BadInput(f"wrong_type:{field}")
 
 
 def _read_count(record: Record, field: str) -> int | None:
@@ -122,18 +147,25 @@ def _read_list(record: Record, field: str) -> list[Any]:
     raise BadInput(f"wrong_type:{field}")
 
 
-def _read_texts(record: Record, field: str) -> list[str]:
-    values = [value for value in _read_list(record, field) if value is not None]
-    if all(type(value) is str for value in values):
-        return values
-    raise BadInput(f"wrong_type:{field}")
+def _read_texts(record: Record, field: str, notes: Counter[str]) -> list[str]:
+    """Returns the strings of a list; a list with anything else but null is counted, and the rest of it is kept."""
+    values = [value for value in leniently(_read_list, record, field, notes) or [] if value is not None]
+    texts = [value for value in values if type(value) is str]
+    if len(texts) < len(values):
+        notes[f"mistyped:{field}"] += 1
+    return texts
 
 
-def _read_members(record: Record, field: str, member: str) -> list[str]:
+def _read_members(record: Record, field: str, member: str, notes: Counter[str]) -> list[str]:
+    """Returns one string of each object of a list; as `_read_texts` does with anything else."""
     texts: list[str] = []
-    for item in _read_list(record, field):
-        if type(item) is not dict or type(text := item.get(member, "")) not in (str, type(None)):
-            raise BadInput(f"wrong_type:{field}")
-        if text:
+    mistyped = False
+    for item in leniently(_read_list, record, field, notes) or []:
+        text = item.get(member, "") if type(item) is dict else False
+        if text is not None and type(text) is not str:
+            mistyped = True
+        elif text:
             texts.append(text)
+    if mistyped:
+        notes[f"mistyped:{field}"] += 1
     return texts

@@ -97,7 +97,7 @@ class RecordFilter:
                 except BadInput:
                     stays = True
                 if stays:
-                    out.write(line.data.rstrip(b"\n") + b"\n")
+                    out.write(line.data + b"\n")
                     kept += 1
         log.info("%s of %s: kept %d of %d lines", source.name, dataset, kept, read)
         return Kept(read, kept)

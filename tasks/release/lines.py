@@ -15,7 +15,10 @@ from schemas.errors import BadInput, ReleaseError
 from schemas.json import JsonObject
 
 LINE_LIMIT = 32 * 1024 * 1024
-"""Longest line that is read, in bytes; longer lines are skipped while streaming."""
+"""Longest line that is read, in bytes, unless a setting says otherwise; longer lines are skipped while streaming."""
+
+PARSE_LIMIT = 4 * 1024 * 1024
+"""Longest JSON text that becomes Python objects whatever it holds, in bytes: they take up to 30 times its room."""
 
 CHUNK = 1024 * 1024
 SMALL = 16 * 1024
@@ -29,7 +32,7 @@ EXCERPT = 200
 class Line(NamedTuple):
     """One line: its number from 1, its offset in the decompressed file, its length in bytes without the line break.
 
-    `data` is the whole line with its break when `length` is within the limit, else its beginning.
+    `data` is the whole line without its break when `length` is within the limit, else its beginning.
     """
 
     number: int
@@ -43,8 +46,46 @@ class Line(NamedTuple):
         return self.data[: min(self.length, 4 * EXCERPT)].decode("utf-8", "replace")[:EXCERPT]
 
 
+class Block(NamedTuple):
+    """Whole lines of a file: the number of the first, its offset, and all bytes, the last break perhaps missing."""
+
+    number: int
+    offset: int
+    data: bytes
+
+    def lines(self, limit: int) -> Iterator[Line]:
+        """Yields the lines that are not blank; those over `limit` bytes without most of their data."""
+        offset = self.offset
+        for number, piece in enumerate(self.data.split(b"\n"), self.number):
+            if len(piece) > limit:
+                yield Line(number, offset, len(piece), piece[: 4 * EXCERPT])
+            elif piece and not piece.isspace():
+                yield Line(number, offset, len(piece), piece)
+            offset += len(piece) + 1
+
+    def halves(self) -> tuple["Block", "Block"] | None:
+        """Returns two blocks with about half of the bytes each; None when this is one line."""
+        middle = len(self.data) // 2
+        place = self.data.rfind(b"\n", 0, middle) + 1 or self.data.find(b"\n", middle) + 1
+        if place in (0, len(self.data)):
+            return None
+        first, second = self.data[:place], self.data[place:]
+        return Block(self.number, self.offset, first), Block(
+            self.number + first.count(b"\n"), self.offset + place, second
+        )
+
+
 def read_lines(path: Path, limit: int = LINE_LIMIT) -> Iterator[Line]:
-    """Yields the lines of a file that are not blank.
+    """Yields the lines of a file that are not blank; arguments, memory and errors as for `read_blocks`."""
+    for block in read_blocks(path, limit):
+        if isinstance(block, Line):
+            yield block
+        else:
+            yield from block.lines(limit)
+
+
+def read_blocks(path: Path, limit: int = LINE_LIMIT) -> Iterator[Block | Line]:
+    """Yields a file as blocks of whole lines, about 1 MiB each; a Line in between is longer than `limit`.
 
     Memory stays below twice `limit` plus a few MiB, however long the file and its lines are.
 
@@ -55,20 +96,23 @@ def read_lines(path: Path, limit: int = LINE_LIMIT) -> Iterator[Line]:
     Raises:
         ReleaseError: The file cannot be opened, or its gzip data are truncated or damaged.
     """
-    number, offset = 0, 0
+    number, offset = 1, 0
     try:
         with _open(path) as source:
-            while data := source.readline(limit + 1):
-                number += 1
-                length = len(data)
-                if data.endswith(b"\n"):
-                    length -= 1
-                elif length > limit:
-                    length += _skip_line(source)
-                    data = data[: 4 * EXCERPT]
-                if length > limit or not data.isspace():
-                    yield Line(number, offset, length, data)
-                offset += length + 1
+            while data := source.read(CHUNK):
+                long, begin = 0, b""
+                if not data.endswith(b"\n"):
+                    data += source.readline(limit + 1)
+                    start = data.rfind(b"\n") + 1
+                    if len(data) - start > limit:
+                        long, begin = len(data) - start + _skip_line(source), data[start : start + 4 * EXCERPT]
+                        data = data[:start]
+                if data:
+                    yield Block(number, offset, data)
+                number, offset = number + data.count(b"\n"), offset + len(data)
+                if long:
+                    yield Line(number, offset, long, begin)
+                    number, offset = number + 1, offset + long + 1
     except (EOFError, BadGzipFile, igzip_lib.IsalError) as error:  # pyright: ignore[reportGeneralTypeIssues]
         whole, breaks = _measure_whole(path)
         raise ReleaseError(
@@ -131,7 +175,7 @@ def _skip_line(source: io.BufferedReader) -> int:
     return length + len(data.removesuffix(b"\n"))
 
 
-def parse_line(line: Line, limit: int = LINE_LIMIT) -> JsonObject:
+def parse_line(line: Line, limit: int = PARSE_LIMIT) -> JsonObject:
     """Returns a line's JSON object.
 
     Raises:

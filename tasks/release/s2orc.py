@@ -6,14 +6,18 @@ A span that is empty, out of range or unreadable is left out and counted in `not
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
+from collections.abc import Mapping
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+import msgspec
 import orjson
+from msgspec import Struct
 
-from tasks.release.decode import MAX_ID, Record, read_id, read_integer, read_object, read_text
+from tasks.release.decode import MAX_ID, Record, leniently, read_id, read_integer, read_object, read_text
+from tasks.release.lines import PARSE_LIMIT
 
-Span = tuple[int, int, Record]
+Span = tuple[int, int, "Attributes"]
 """Start, end, attributes."""
 
 Entries = list[tuple[str | None, str, str | None, int | None, int]]
@@ -49,47 +53,78 @@ V1 = Names("sectionheader", "bibentry", "bibtitle", "bibref")
 V2 = Names("section_header", "bib_entry", "bib_title", "bib_ref")
 
 
-class _Part(NamedTuple):
-    """A text with its annotations; `notes` counts what is left out."""
+class Attributes(Struct, gc=False):
+    """What we read of an annotation's attributes; None: absent."""
+
+    id: str | int | float | None = None
+    ref_id: str | int | float | None = None
+    n: str | int | float | None = None
+    matched_paper_id: int | str | None = None
+
+
+class _Span(Struct, gc=False):
+    start: int
+    end: int
+    attributes: Attributes | None = None
+
+
+_SPANS = msgspec.json.Decoder(list[_Span])
+_PLAIN = Attributes()
+
+
+class Part(NamedTuple):
+    """A text with its annotations by name; `notes` counts what is left out."""
 
     text: str
-    annotations: Record
+    annotations: Mapping[str, Any]
     notes: Counter[str]
 
     def spans(self, name: str) -> list[Span]:
         """Returns the usable spans of one annotation, ascending by start."""
-        items, length = self._load(name), len(self.text)
+        value, length = self.annotations.get(name), len(self.text)
+        if value is None:
+            return []
         try:
-            spans: list[Span] = [
-                (start, end, attributes if type(attributes := item.get("attributes")) is dict else {})
+            items = _SPANS.decode(value)
+        except (msgspec.MsgspecError, UnicodeEncodeError, TypeError):
+            spans = self._read_spans(value)
+        else:
+            spans = [
+                (item.start, item.end, item.attributes or _PLAIN)
                 for item in items
-                if type(start := item["start"]) is int
-                and type(end := item["end"]) is int
-                and 0 <= start < end <= length
+                if 0 <= item.start < item.end <= length
             ]
-        except (TypeError, KeyError):
-            spans = []
-        if len(spans) < len(items):
-            spans = [span for item in items if (span := self._read_span(item))]
+            if len(spans) < len(items):
+                spans = [
+                    span for item in items if (span := self._check(item.start, item.end, item.attributes or _PLAIN))
+                ]
         spans.sort(key=itemgetter(0))
         return spans
 
-    def _read_span(self, item: Any) -> Span | None:
-        """Reads a span that may be malformed; counts it when it cannot be used."""
-        fields = item if type(item) is dict else {}
-        start, end = read_integer(fields.get("start")), read_integer(fields.get("end"))
-        if start is None or end is None:
-            self.notes["spans_unreadable"] += 1
-        elif 0 <= start < end <= len(self.text):
-            attributes = fields.get("attributes")
-            return start, end, attributes if type(attributes) is dict else {}
-        else:
-            self.notes["spans_empty" if 0 <= start == end <= len(self.text) else "spans_out_of_range"] += 1
+    def _read_spans(self, value: Any) -> list[Span]:
+        """Reads a list of spans some of which are malformed."""
+        spans: list[Span] = []
+        for item in self._load(value):
+            fields = item if type(item) is dict else {}
+            start, end = read_integer(fields.get("start")), read_integer(fields.get("end"))
+            if start is None or end is None:
+                self.notes["spans_unreadable"] += 1
+                continue
+            told = attributes if type(attributes := fields.get("attributes")) is dict else {}
+            chosen = Attributes(told.get("id"), told.get("ref_id"), told.get("n"), told.get("matched_paper_id"))
+            if span := self._check(start, end, chosen):
+                spans.append(span)
+        return spans
+
+    def _check(self, start: int, end: int, attributes: Attributes) -> Span | None:
+        """Returns a span; None, and counts it, when it is empty or out of range."""
+        if 0 <= start < end <= len(self.text):
+            return start, end, attributes
+        self.notes["spans_empty" if 0 <= start == end <= len(self.text) else "spans_out_of_range"] += 1
         return None
 
-    def _load(self, name: str) -> list[Any]:
-        value = self.annotations.get(name)
-        if type(value) is str:
+    def _load(self, value: Any) -> list[Any]:
+        if type(value) is str and len(value) <= PARSE_LIMIT:
             try:
                 value = orjson.loads(value)
             except orjson.JSONDecodeError:
@@ -115,10 +150,13 @@ def decode_s2orc(record: Record, notes: Counter[str]) -> FullText:
         notes: Receives the counts of what was left out.
 
     Raises:
-        BadInput: As `read_id`, `read_object` and `read_text` say.
+        BadInput: As `read_id` says.
     """
-    corpus_id = read_id(record, "corpusid")
-    part = _read_part(read_object(record, "content"), notes)
+    return assemble_s2orc(read_id(record, "corpusid"), _read_part(record, "content", notes))
+
+
+def assemble_s2orc(corpus_id: int, part: Part) -> FullText:
+    """Returns the full text of an `s2orc` record's content."""
     title = next(iter(part.texts("title")), None)
     return _assemble(FullText(corpus_id, title, _read_abstract(part), [], [], []), part, part, V1)
 
@@ -126,24 +164,30 @@ def decode_s2orc(record: Record, notes: Counter[str]) -> FullText:
 def decode_s2orc_v2(record: Record, notes: Counter[str]) -> FullText:
     """Decodes a record of `s2orc_v2`, whose body and bibliography are two texts; arguments as `decode_s2orc`."""
     corpus_id = read_id(record, "corpusid")
-    body = _read_part(read_object(record, "body"), notes)
-    bibliography = _read_part(read_object(record, "bibliography"), notes)
-    head = FullText(corpus_id, read_text(record, "title"), _read_abstract(body), [], [], [])
-    return _assemble(head, body, bibliography, V2)
+    title = leniently(read_text, record, "title", notes)
+    parts = (_read_part(record, name, notes) for name in ("body", "bibliography"))
+    return assemble_s2orc_v2(corpus_id, title, *parts)
 
 
-def _read_part(content: Record, notes: Counter[str]) -> _Part:
-    return _Part(read_text(content, "text") or "", read_object(content, "annotations"), notes)
+def assemble_s2orc_v2(corpus_id: int, title: str | None, body: Part, bibliography: Part) -> FullText:
+    """Returns the full text of an `s2orc_v2` record's title, body and bibliography."""
+    return _assemble(FullText(corpus_id, title, _read_abstract(body), [], [], []), body, bibliography, V2)
 
 
-def _read_abstract(part: _Part) -> str | None:
+def _read_part(record: Record, field: str, notes: Counter[str]) -> Part:
+    content = leniently(read_object, record, field, notes) or {}
+    text = leniently(read_text, content, "text", notes) or ""
+    return Part(text, leniently(read_object, content, "annotations", notes) or {}, notes)
+
+
+def _read_abstract(part: Part) -> str | None:
     return "\n".join(part.texts("abstract")) or None
 
 
-def _assemble(head: FullText, body: _Part, bibliography: _Part, names: Names) -> FullText:
+def _assemble(head: FullText, body: Part, bibliography: Part, names: Names) -> FullText:
     text = body.text
     headers = [
-        (start, _read_label(attributes.get("n")), heading)
+        (start, _read_label(attributes.n), heading)
         for start, end, attributes in body.spans(names.header)
         if (heading := text[start:end].strip())
     ]
@@ -162,17 +206,17 @@ def _assemble(head: FullText, body: _Part, bibliography: _Part, names: Names) ->
     )
 
 
-def _read_entries(mentions: list[Span], bibliography: _Part, names: Names) -> Entries:
+def _read_entries(mentions: list[Span], bibliography: Part, names: Names) -> Entries:
     notes, text = bibliography.notes, bibliography.text
-    counts = Counter([_read_label(attributes.get("ref_id")) for _, _, attributes in mentions])
+    counts = Counter([_read_label(attributes.ref_id) for _, _, attributes in mentions])
     del counts[None]
     matches = _read_mention_matches(mentions, notes)
     titles = bibliography.spans(names.entry_title)
     title_starts = [start for start, _, _ in titles]
     entries: Entries = []
     for start, end, attributes in bibliography.spans(names.entry):
-        label = _read_label(attributes.get("id"))
-        match = _read_match(attributes["matched_paper_id"], notes) if "matched_paper_id" in attributes else None
+        label = _read_label(attributes.id)
+        match = _read_match(attributes.matched_paper_id, notes)
         place = bisect_left(title_starts, start)
         title = None
         if place < len(titles) and titles[place][1] <= end:
@@ -189,8 +233,8 @@ def _read_mention_matches(mentions: list[Span], notes: Counter[str]) -> dict[str
     """Returns the paper that each entry's mentions are matched to: the first match in reading order."""
     matches: dict[str | None, int] = {}
     for _, _, attributes in mentions:
-        if "matched_paper_id" in attributes:
-            match, label = _read_match(attributes["matched_paper_id"], notes), _read_label(attributes.get("ref_id"))
+        if attributes.matched_paper_id is not None:
+            match, label = _read_match(attributes.matched_paper_id, notes), _read_label(attributes.ref_id)
             if match is not None and label is not None:
                 matches.setdefault(label, match)
     return matches

@@ -123,7 +123,7 @@ def _plan_from_records(
 ) -> list[Step]:
     """Returns all steps; `inputs` are the inputs of the record stages, by slot."""
     maps = _plan_maps(settings, figures_found, choose_model) if settings.mindmaps == "figures" else []
-    records = RecordSettings(buckets=settings.buckets)
+    records = RecordSettings(buckets=settings.buckets, line_mib=settings.line_mib)
     stages = (paper_records, abstract_records, citation_records, full_texts)
     with_texts = same_names("full_texts") if "full_texts" in inputs else {}
     citing = same_names("citation_records") | with_texts if settings.candidate_scope == "references" else {}
