@@ -2,7 +2,7 @@
 
 import gc
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -21,6 +21,7 @@ from tasks.corpus.external_sort import RunWriter
 from tasks.corpus.record_formats import FORMATS, Format
 from tasks.release.decode import Record, Row
 from tasks.release.lines import LINE_LIMIT, Block, Line, parse_line, read_blocks
+from tasks.release.typed import Columns
 from tasks.store.parquet import TableWriter
 from tasks.store.shard import Shard
 
@@ -32,6 +33,8 @@ BATCH_BYTES = 1024 * 1024
 
 SMALL_BLOCK = 16 * 1024
 """Bytes of a block that is read line by line at once when a line of it is not as documented."""
+
+Ints = Sequence[int] | NDArray[np.int64]
 
 LINE_COST = 200
 """Bytes added to the length of each line, so that many short lines do not make a large batch."""
@@ -150,7 +153,7 @@ class Rejects:
 
 
 class Batch:
-    """Collects decoded lines and writes them as Arrow columns, a batch at a time; see `read_records`."""
+    """Writes decoded blocks as Arrow columns, and lines that were decoded one by one a batch at a time."""
 
     def __init__(
         self, task: ParseTask, runs: RunWriter, rejects: Rejects, on_unusable: Callable[[Record], None]
@@ -160,8 +163,7 @@ class Batch:
         self._rejects = rejects
         self._on_unusable = on_unusable
         self._rows: list[Row] = []
-        self._numbers: list[NDArray[np.int64]] = []
-        self._offsets: list[NDArray[np.int64]] = []
+        self._positions: list[tuple[int, int]] = []
         self._notes: Counter[str] = Counter()
         self._bytes = 0
         self._used = 0
@@ -170,9 +172,10 @@ class Batch:
         """Decodes a block; when a line of it is not as documented, one half after the other, and then line by line."""
         notes: Counter[str] = Counter()
         if found := self._form.blocks.decode(block.data, self._limit, notes):
+            self.flush()
             self._notes += notes
-            self._keep(found.rows, block.number + np.arange(len(found.rows)), block.offset + found.starts)
-            self._grow(len(block.data) + LINE_COST * len(found.rows))
+            numbers = block.number + np.arange(len(found.starts))
+            self._write(found.columns, numbers, block.offset + found.starts)
         elif len(block.data) > SMALL_BLOCK and (halves := block.halves()):
             for half in halves:
                 self.add_block(half)
@@ -183,10 +186,13 @@ class Batch:
     def add_line(self, line: Line) -> None:
         """Decodes a line, or rejects it with the reason."""
         try:
-            self._keep([self._decode_line(line)], np.array([line.number]), np.array([line.offset]))
+            self._rows.append(self._decode_line(line))
+            self._positions.append((line.number, line.offset))
         except BadInput as error:
             self._rejects.add(line, error)
-        self._grow(len(line.data) + LINE_COST)
+        self._bytes += len(line.data) + LINE_COST
+        if self._bytes >= BATCH_BYTES:
+            self.flush()
 
     def _decode_line(self, line: Line) -> Row:
         if line.length > self._limit:
@@ -196,7 +202,7 @@ class Batch:
         except BadInput:
             # A number that no float holds, in a field that is not read, or a long line.
             if found := self._form.blocks.decode(line.data, self._limit, self._notes):
-                return found.rows[0]
+                return tuple(column[0] for column in found.columns)
             raise
         try:
             return self._form.decode(record, self._notes)
@@ -204,28 +210,21 @@ class Batch:
             self._on_unusable(record)
             raise
 
-    def _keep(self, rows: list[Row], numbers: NDArray[np.int64], offsets: NDArray[np.int64]) -> None:
-        self._rows += rows
-        self._numbers.append(numbers)
-        self._offsets.append(offsets)
-
-    def _grow(self, size: int) -> None:
-        self._bytes += size
-        if self._bytes >= BATCH_BYTES:
-            self.flush()
-
     def flush(self) -> None:
         """Writes the collected rows and rejected lines."""
         if self._rows:
-            rows = self._form.tabulate(self._rows)
-            for name, column in zip(POSITION_COLUMNS, (self._numbers, self._offsets), strict=True):
-                rows = rows.append_column(name, pa.array(np.concatenate(column), pa.int64()))
-            self._runs.write(rows)
+            self._write(tuple(zip(*self._rows, strict=True)), *zip(*self._positions, strict=True))
         self._rejects.flush()
-        self._used += len(self._rows)
-        for collected in (self._rows, self._numbers, self._offsets):
-            collected.clear()
+        self._rows.clear()
+        self._positions.clear()
         self._bytes = 0
+
+    def _write(self, columns: Columns, numbers: Ints, offsets: Ints) -> None:
+        rows = self._form.tabulate(columns)
+        for name, column in zip(POSITION_COLUMNS, (numbers, offsets), strict=True):
+            rows = rows.append_column(name, pa.array(column, pa.int64()))
+        self._runs.write(rows)
+        self._used += len(rows)
 
     @property
     def counts(self) -> Counts:

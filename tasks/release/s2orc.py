@@ -208,15 +208,17 @@ def _assemble(head: FullText, body: Part, bibliography: Part, names: Names) -> F
 
 def _read_entries(mentions: list[Span], bibliography: Part, names: Names) -> Entries:
     notes, text = bibliography.notes, bibliography.text
-    counts = Counter([_read_label(attributes.ref_id) for _, _, attributes in mentions])
+    counts = Counter([label if type(label := told.ref_id) is str else _read_label(label) for _, _, told in mentions])
     del counts[None]
     matches = _read_mention_matches(mentions, notes)
     titles = bibliography.spans(names.entry_title)
     title_starts = [start for start, _, _ in titles]
     entries: Entries = []
     for start, end, attributes in bibliography.spans(names.entry):
-        label = _read_label(attributes.id)
-        match = _read_match(attributes.matched_paper_id, notes)
+        label = attributes.id if type(attributes.id) is str else _read_label(attributes.id)
+        match = attributes.matched_paper_id
+        if match is not None:
+            match = _read_match(match, notes)
         place = bisect_left(title_starts, start)
         title = None
         if place < len(titles) and titles[place][1] <= end:

@@ -156,6 +156,10 @@ def test_a_block_gives_what_its_lines_give(
     assert by_block == read(path, dataset, limit, LineByLine(dataset))
 
 
+def plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
 @pytest.mark.parametrize("dataset", DATASETS)
 def test_whole_records_are_read_a_block_at_a_time(tmp_path: Path, dataset: str) -> None:
     data = b"".join(json.dumps(record, ensure_ascii=False).encode() + b"\n" for record in RECORDS[dataset])
@@ -165,7 +169,9 @@ def test_whole_records_are_read_a_block_at_a_time(tmp_path: Path, dataset: str) 
     form = record_parsing.FORMATS[cast(DatasetName, dataset)]
     each: Counter[str] = Counter()
     rows = [form.decode(parse_line(Line(1, 0, len(line), line)), each) for line in data.splitlines()]
-    assert found.rows == rows
+    assert [tuple(map(plain, row)) for row in zip(*found.columns, strict=True)] == [
+        tuple(map(plain, row)) for row in rows
+    ]
     assert notes == each
     assert [data[start : start + 1] for start in found.starts] == [b"{"] * len(rows)
 
