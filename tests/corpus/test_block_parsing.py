@@ -1,6 +1,8 @@
 """Reading lines a block at a time gives what reading them one by one gives, whatever is in them."""
 
+import gzip
 import json
+import tracemalloc
 from collections import Counter
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -197,3 +199,26 @@ def test_one_bad_line_costs_only_its_own_block(tmp_path: Path) -> None:
 
 def test_every_dataset_of_records_has_a_decoder() -> None:
     assert set(DECODERS) == set(record_parsing.FORMATS) <= set(get_args(DatasetName))
+
+
+@pytest.mark.parametrize(
+    ("dataset", "line", "outcome"),
+    [
+        ("papers", b'{"corpusid": 1, "x": [%s]}', {}),
+        ("papers", b'{"corpusid": "x", "x": [%s]}', {"too_long": 1}),
+        ("papers", b'{"corpusid": 1, "authors": [%s, 1]}', {"too_long": 1}),
+        ("s2orc", b'{"corpusid": 1, "content": {"text": "a", "annotations": {"paragraph": "[%s, 1]"}}}', {}),
+    ],
+)
+def test_a_line_of_millions_of_objects_takes_little_memory(
+    tmp_path: Path, dataset: str, line: bytes, outcome: dict[str, int]
+) -> None:
+    objects = b",".join([b"[]"] * (12 * 2**20 // 3))
+    path = tmp_path / "line.gz"
+    path.write_bytes(gzip.compress(line % objects, 1))
+    tracemalloc.start()
+    _, _, counts, _ = read(path, dataset, 2**25, DECODERS[dataset])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert counts.dropped == outcome
+    assert peak < 6 * len(objects)
