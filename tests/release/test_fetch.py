@@ -379,7 +379,7 @@ def test_killed_at_any_moment_it_goes_on_at_the_next_byte(server: S2Server, tmp_
         assert list_releases(tmp_path / "mirror") == ([NEW] if codes[-1] == 0 else [])
     assert codes == [-signal.SIGKILL] * 3 + [0]
     assert_same(server, tmp_path / "mirror")
-    assert sizes <= server.served.total() < 1.05 * sizes
+    assert sizes <= server.served.total() < 1.2 * sizes, "only what was on the way when a process died comes again"
 
 
 def test_the_newest_release_is_asked_for_in_one_call(server: S2Server, tmp_path: Path) -> None:
