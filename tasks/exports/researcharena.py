@@ -7,13 +7,13 @@ from typing import Any
 
 import orjson
 import polars as pl
-import pyarrow.parquet as pq
 
 from schemas.mindmap import VIRTUAL_ROOT, Tree, parse_tree
 from tasks.exports.edition import Edition
 from tasks.exports.exporter import exporter, write_lines
 from tasks.index.fields import Bucket, field_texts
 from tasks.store.dataset import Dataset
+from tasks.store.parquet import ParquetReader
 
 ROWS = 4096
 """Documents in memory at a time."""
@@ -113,7 +113,7 @@ def _write_corpus(edition: Edition, topics: set[int], folder: Path) -> Iterator[
 
 
 def _public(documents: Path, surveys: set[int]) -> Iterator[dict[str, Any]]:
-    with pq.ParquetFile(documents) as file:
+    with ParquetReader(documents) as file:
         for batch in file.iter_batches(ROWS):
             for row in batch.to_pylist():
                 record = {

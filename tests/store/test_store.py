@@ -3,6 +3,7 @@
 import multiprocessing
 import shutil
 import subprocess
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from schemas.settings import Resources, Settings
 from tasks.store.shard import Shard
 from tasks.store.stage import Stage, stage
 from tasks.store.store import Request, Store
+from tasks.store.whole_files import write_record
 from tasks.store.workspace import Progress, Workspace
 from tests.store.conftest import Squares, request_for, squares, write_square
 
@@ -46,6 +48,14 @@ def test_forced_build_executes_and_keeps_equal_bytes(store: Store) -> None:
     assert again.executed
     assert again.ref == first.ref
     assert manifest.stat().st_mtime_ns == before
+
+
+def test_a_forced_build_executes_although_the_manifest_is_dated_ahead(store: Store) -> None:
+    ref = store.build(request_for()).ref
+    manifest = store.open(ref).manifest
+    ahead = manifest.model_copy(update={"started": manifest.started + timedelta(days=400)})
+    write_record(store.folder(ref) / "manifest.json", ahead)
+    assert store.build(request_for(), force=True) == (ref, True)
 
 
 def test_failed_shard_keeps_the_finished_ones(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
