@@ -6,6 +6,7 @@ MB are decompressed bytes / 10^6; every number is of one process with one thread
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -22,12 +23,15 @@ from isal import igzip
 from rich.console import Console
 from rich.table import Table
 
-from schemas.identifiers import ReleaseId
+from schemas.identifiers import DatasetName, ReleaseId
 from schemas.release import ReleaseDataset, SourceFile
 from schemas.settings import Resources
-from tasks.corpus.records import RecordSettings, full_texts
+from tasks.corpus.records import RecordSettings, abstract_records, citation_records, full_texts, paper_records
 from tasks.demo.release import SyntheticSettings, write_release
+from tasks.release.lines import LINE_LIMIT, Line, read_blocks
+from tasks.release.typed import DECODERS
 from tasks.store.dataset import Dataset, sha256_file
+from tasks.store.stage import AnyStage
 from tasks.store.store import Request, Store
 from tests.conftest import REPOSITORY
 
@@ -58,12 +62,12 @@ def time_all(works: dict[str, Callable[[], object]]) -> dict[str, Timed]:
     return {name: Timed(*(median(column) for column in zip(*times, strict=True))) for name, times in seen.items()}
 
 
-def build(path: Path, root: Path) -> Dataset:
-    """The stage `full_texts` over one file, with one worker."""
+def build(path: Path, root: Path, dataset: DatasetName = "s2orc", stage: AnyStage = full_texts) -> Dataset:
+    """A record stage over one file, with one worker."""
     source = SourceFile(name=path.name, size=path.stat().st_size, sha256=sha256_file(path))
-    release = ReleaseDataset(release=ReleaseId("bench"), dataset="s2orc", directory=path.parent, files=(source,))
+    release = ReleaseDataset(release=ReleaseId("bench"), dataset=dataset, directory=path.parent, files=(source,))
     store = Store(root)
-    return store.open(store.build(Request(full_texts, RecordSettings(), {"files": release}), Resources(workers=1)).ref)
+    return store.open(store.build(Request(stage, RecordSettings(), {"files": release}), Resources(workers=1)).ref)
 
 
 def decompress(path: Path) -> int:
@@ -171,6 +175,38 @@ def test_ingest_of_one_file(source: str, request: pytest.FixtureRequest, tmp_pat
     assert len(pc.list_flatten(tables[0]["paragraphs"])) == pytest.approx(paragraphs, rel=0.01)
     assert tables[1].num_rows == pytest.approx(entries, rel=0.01)
     assert times["DuckDB, the same columns"].cpu > 2 * ours.cpu
+
+
+STAGES: dict[DatasetName, AnyStage] = {
+    "papers": paper_records,
+    "abstracts": abstract_records,
+    "citations": citation_records,
+    "s2orc": full_texts,
+}
+
+
+def test_ingest_of_every_dataset(shared: Path, tmp_path: Path) -> None:
+    """The real sample to Parquet, dataset by dataset, beside decompressing and parsing it."""
+    table = Table(title="Record stages over the real sample, MB per CPU second")
+    for heading in ("", "MB", "stage", "isal + orjson", "read by block"):
+        table.add_column(heading, justify="right" if heading else "left")
+    for dataset, stage in STAGES.items():
+        parts = sorted((shared / "data/s2/2026-01-06" / dataset).iterdir())[:6]
+        path = tmp_path / dataset / "part.jsonl.gz"
+        path.parent.mkdir()
+        path.write_bytes(b"".join(part.read_bytes() for part in parts))
+        numbers = count()
+        works: dict[str, Callable[[], object]] = {
+            "stage": lambda: build(path, tmp_path / f"{dataset}-{next(numbers)}", dataset, stage),  # noqa: B023
+            "parse": lambda: parse(path),  # noqa: B023
+        }
+        times, megabytes = time_all(works), decompress(path) / 1e6
+        blocks = [block for block in read_blocks(path) if not isinstance(block, Line)]
+        whole = sum(DECODERS[dataset].decode(block.data, LINE_LIMIT, Counter()) is not None for block in blocks)
+        speeds = (f"{megabytes / times[name].cpu:.0f}" for name in ("stage", "parse"))
+        table.add_row(dataset, f"{megabytes:.0f}", *speeds, f"{whole} of {len(blocks)}")
+        assert whole > 0.9 * len(blocks), "real records are as documented"
+    Console(width=120).print(table)
 
 
 PEAK = """
