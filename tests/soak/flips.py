@@ -7,13 +7,14 @@ from tests.soak.ledger import Outcome, Verdict
 from tests.soak.world import CHAPTERS, CORPUS, OLD, Finished, World, run_arena
 
 USES = (
-    ("edition", "verify", OLD),
+    ("edition", "verify", "{edition}"),
     ("run", "discovery", "--edition", OLD, "--baselines", "title", "--retrievers", "bm25", "--force", "run", "scores"),
     (*CORPUS, "--force", "topics", "documents"),
-    ("edition", "publish", OLD),
+    ("edition", "publish", "{edition}"),
     ("search", "graph learning", "--edition", OLD),
 )
-HEAL = ("rerun", "--damaged", "--edition", OLD)
+HEAL = ("rerun", "--damaged", "--edition", "{edition}")
+CHECK = ("edition", "verify", "{edition}")
 
 
 def flip_a_bit(world: World, chance: random.Random, folder: Path) -> Outcome:
@@ -29,20 +30,37 @@ def flip_a_bit(world: World, chance: random.Random, folder: Path) -> Outcome:
     kind = chance.choice(sorted(kinds))
     path = chance.choice(kinds[kind])
     _flip(path, chance)
-    use = chance.choice(USES)
+    use, edition = chance.choice(USES), _edition_of(path, root)
+
+    def run(command: tuple[str, ...]) -> Finished:
+        return run_arena([word.replace("{edition}", edition) for word in command], world.environment(root), folder)
+
     subject = f"{kind} ({' '.join(use[:2])})"
-    used = run_arena(use, world.environment(root), folder)
+    used = run(use)
     if wrong := _judge(used, world, root):
         return Outcome(subject, wrong, f"{path.relative_to(root)}: {used.complaint or used.last_line or 'no word'}")
-    healed = run_arena(HEAL, world.environment(root), folder)
+    healed = run(HEAL)
     if healed.code:
         return Outcome(subject, Verdict.LOST, f"{path.relative_to(root)}: {used.last_line}; then: {healed.last_line}")
     if differences := world.differences(last - 1, root):
         return Outcome(subject, Verdict.LOST, f"{path.relative_to(root)}: healed, and {differences}")
-    checked = run_arena(("edition", "verify", OLD), world.environment(root), folder)
+    checked = run(CHECK)
     if checked.code:
         return Outcome(subject, Verdict.LOST, f"{path.relative_to(root)}: healed, and then {checked.last_line}")
     return Outcome(subject, Verdict.REFUSED if used.code else Verdict.EQUAL)
+
+
+def _edition_of(path: Path, root: Path) -> str:
+    """Returns the edition that a file belongs to, or the first one."""
+    parts = path.relative_to(root).parts
+    if len(parts) == 1:
+        return OLD
+    if parts[0] == "editions":
+        return parts[1].split(".json")[0]
+    names = [
+        one.stem for one in sorted((root / "editions").glob("*.json")) if parts[1] in one.read_text("utf-8", "replace")
+    ]
+    return names[0] if names else OLD
 
 
 def _judge(used: Finished, world: World, root: Path) -> Verdict | None:
