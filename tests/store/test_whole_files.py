@@ -33,7 +33,9 @@ def hash_many(files: list[Path], fingerprints: Path, number: int) -> None:
 
 
 def run_at_once(target: object, *arguments: object) -> list[int | None]:
-    context = multiprocessing.get_context("fork")
+    context = multiprocessing.get_context(
+        "spawn"
+    )  # a fork of a test process brings its threads' locks and its hooks along
     processes = [context.Process(target=target, args=(*arguments, number)) for number in range(4)]  # pyright: ignore
     for process in processes:
         process.start()
