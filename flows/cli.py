@@ -12,6 +12,7 @@ from cyclopts import App, CycloptsError, Group, Parameter
 
 from flows.commands.terminal import show_error, show_logs
 from schemas.errors import ArenaError, UsageError
+from schemas.messages import describe_refusal
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -171,6 +172,8 @@ def _one_line(error: Exception) -> str:
         return "; ".join(told) + "; see --help"
     if isinstance(error, CycloptsError | ArenaError):
         return str(error)
+    if isinstance(error, OSError) and (refused_path := describe_refusal(error)):
+        return refused_path
     return f"{type(error).__name__}: {error}; run it again with --debug to see where this comes from"
 
 

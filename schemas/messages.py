@@ -4,7 +4,10 @@ A message is one line of bounded length, without control characters, and shows n
 URL. Every `ArenaError` is cleaned here, whoever raises it.
 """
 
+import errno
+import os
 import re
+from pathlib import Path
 
 from schemas.secrets import redact
 
@@ -21,6 +24,51 @@ _URL = re.compile(r"""(?i)\b([a-z][a-z0-9+.-]{0,11}://)([^\s"'<>]*[^\s"'<>).,:;\
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Characters that move the cursor, start an escape sequence, break a line or turn the direction of text, and lone
 surrogates, which no output can encode."""
+
+
+_FREE = "free some space and run the same command again: what is finished is kept"
+_RIGHTS = "choose another path, or get the right to use this one"
+_NO_FOLDER = "a file or folder of that path is in the way: choose another path"
+
+REMEDIES = {
+    errno.ENOSPC: _FREE,
+    errno.EDQUOT: _FREE,
+    errno.EROFS: "choose another path, or mount this one for writing",
+    errno.EACCES: _RIGHTS,
+    errno.EPERM: _RIGHTS,
+    errno.ENOTDIR: _NO_FOLDER,
+    errno.EISDIR: _NO_FOLDER,
+    errno.EEXIST: _NO_FOLDER,
+    errno.ENOENT: "check the path, and create what is missing",
+    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.ELOOP: "its links lead to themselves: choose another path",
+    errno.EIO: "the disk does not read or write: check it, then run: arena edition verify",
+    errno.ESTALE: "the shared storage has lost it: mount it again",
+    errno.EMFILE: "allow more open files (ulimit -n)",
+    errno.ENFILE: "allow more open files on this machine",
+}
+"""What to do when the operating system refuses a path, by error number."""
+
+WHOLE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+"""Errors of a whole file system, and not of the file on which they were noticed."""
+
+
+def describe_refusal(error: OSError) -> str | None:
+    """Returns the path, the system's word and the remedy; None when the error is none of `REMEDIES`."""
+    number = error.errno or _number_in(" ".join(map(str, error.args)))
+    if number not in REMEDIES:
+        return None
+    said = f"{os.strerror(number)}; {REMEDIES[number]}"
+    if not error.filename:
+        return said
+    path = Path(str(error.filename))
+    return f"{path.parent if number in WHOLE_DISK and not path.is_dir() else path}: {said}"
+
+
+def _number_in(text: str) -> int | None:
+    """Returns the error number in the words of a library that raises an OSError without one (pyarrow)."""
+    found = re.search(r"(?i)\[errno (\d+)\]", text)
+    return int(found[1]) if found else None
 
 
 def one_line(text: str, longest: int = LONGEST) -> str:

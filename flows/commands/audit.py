@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from flows.commands.options import Count, Folder, Whole, open_datasets, open_store
+from flows.commands.options import Count, Folder, Whole, open_datasets, open_store, writes_to
 from flows.commands.terminal import show_json, show_rows, show_text
 from flows.pipeline.walk import remedy
 from schemas.errors import UsageError
@@ -87,7 +87,8 @@ def judgments(
         there = ", ".join(slot for slot in found if "/judgments/" in slot) or "(none; run: arena judge)"
         raise UsageError(f"edition {name}: which judge? add --judge with the end of one of: {there}")
     queries = found[f"{slots[0].partition('/judgments/')[0]}/queries"]
-    written = write_judgment_sheet(found[slots[0]], queries, to, papers=n, seed=seed)
+    with writes_to(to):
+        written = write_judgment_sheet(found[slots[0]], queries, to, papers=n, seed=seed)
     if json:
         show_json({"csv": str(to), "papers": written})
     else:
@@ -136,7 +137,8 @@ def _need(found: dict[str, Dataset], slot: str, edition: str) -> Dataset:
 
 
 def _write(sheet: Sheet, to: Path, json: bool) -> None:
-    page, table = write_sheet(sheet, to)
+    with writes_to(to):
+        page, table = write_sheet(sheet, to)
     if json:
         show_json({"page": str(page), "csv": str(table), "items": [item.item for item in sheet.items]})
     else:

@@ -3,7 +3,7 @@
 from datetime import date
 from pathlib import Path
 
-from flows.commands.options import Folder, Whole, open_store
+from flows.commands.options import Folder, Whole, open_store, writes_to
 from flows.commands.terminal import show_json, show_list, show_rows, show_text
 from flows.pipeline import summaries as tables
 from flows.pipeline.changes import change_rows, fresh_rows
@@ -135,7 +135,8 @@ def mindmap(
         tag, scores = slot.removeprefix("tree_scores/"), store.open(slots[slot])
         trees = f"trees/{tag.removesuffix(scores.manifest.settings(tree_scores).mark)}"
         for figure in draw_topics(store.open(slots["mindmaps"]), store.open(slots[trees]), scores, topic):
-            (to / f"{topic}.{tag}.svg").write_text(figure.svg)
+            with writes_to(to):
+                (to / f"{topic}.{tag}.svg").write_text(figure.svg)
             drawn += 1
     if not drawn:
         raise UsageError(f"edition {name}: no system built a tree of topic {topic}; see arena run organization")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from flows.commands.options import Folder, open_store
+from flows.commands.options import Folder, open_store, writes_to
 from flows.commands.terminal import show_json, show_text
 from flows.pipeline.walk import choose_edition
 from schemas.identifiers import EditionName
@@ -32,7 +32,8 @@ def export(
     """
     exporter, store = find_exporter(format), open_store(folder)
     opened = open_edition(store.root, choose_edition(store, edition))
-    written = exporter.write(opened, to)
+    with writes_to(to):
+        written = exporter.write(opened, to)
     if json:
         show_json({"edition": opened.name, "format": format, "files": [str(path) for path in written]})
     else:

@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter, Token, convert
@@ -38,6 +39,16 @@ Count = Annotated[int, Parameter(converter=_read_number, validator=Number(gte=1)
 Decimal = Annotated[float, NUMBER]
 
 Folder = Annotated[StoreFolder | None, FLAT]
+
+
+@contextmanager
+def writes_to(path: Path) -> Generator[None]:
+    """Adds the path to an error of the operating system that names none, as when a disk is full."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
 
 
 def open_store(folder: StoreFolder | None) -> Store:

@@ -33,7 +33,7 @@ class Editions:
 
     def names(self) -> list[str]:
         """Returns the names of all editions, sorted."""
-        return sorted(path.stem for path in self._folder.glob("*.json"))
+        return sorted(path.stem for path in self._folder.glob("*.json") if not path.is_dir())
 
     def load(self, name: str) -> EditionManifest:
         """Returns the edition `name`.
@@ -43,6 +43,8 @@ class Editions:
             StoreError: Its file is damaged or of a newer version.
         """
         path = self._path(name)
+        if path.is_dir():
+            raise StoreError(f"{path}: is a folder, and an edition is a file; move it away")
         if not path.is_file():
             raise UsageError(
                 f"no edition {name!r} in {self._store.root}; there are: {', '.join(self.names()) or 'none'}"

@@ -4,6 +4,7 @@ The store assumes that a rename replaces atomically and works on folders, that `
 machines that mount the folder, and that fsync works. Hard links are used if they are available.
 """
 
+import errno
 import fcntl
 import logging
 import re
@@ -77,13 +78,14 @@ def check_storage(root: Path) -> None:
 
     Raises:
         StoreError: An assumption does not hold; the message says which, and on what kind of file system.
+        OSError: Nothing can be written to the folder now, so that nothing can be checked.
     """
     mount = find_mount(root)
     record = _read(root / RECORD)
     if record and mount.identity in record.mounts:
         return
-    _check_mount(root, mount)
     with tempfile.TemporaryDirectory(prefix="storage-check-", dir=root / ".trash") as name:
+        _check_mount(root, mount)
         for what, holds in ASSUMPTIONS.items():
             _try_out(root, mount, what, holds, Path(name))
         hard_links = _links(Path(name))
@@ -133,6 +135,8 @@ def _try_out(root: Path, mount: Mount, what: str, holds: Callable[[Path], bool],
     try:
         held, why = holds(folder), ""
     except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
         held, why = False, f" ({error.strerror})"
     if not held:
         raise _refusal(root, mount, f"{what}{why}")

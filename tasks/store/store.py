@@ -33,6 +33,9 @@ log = logging.getLogger(__name__)
 
 Input = Ref | ReleaseDataset
 
+UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT)
+"""Errors of a store that can be read, though nothing can be written to it now."""
+
 READERS = ("duckdb", "polars", "pyarrow", "faiss", "tantivy")
 """Packages whose errors may mean that a file was damaged after it was hashed."""
 
@@ -76,27 +79,37 @@ class _Means(NamedTuple):
 class Store:
     """A folder of content-addressed datasets.
 
+    A store that exists is opened for reading even where nothing can be written to it.
+
     Args:
         root: Created when absent.
 
     Raises:
-        StoreError: `root` cannot be written, was written by a newer version of this project, or lies on a file system
+        StoreError: `root` cannot be created, was written by a newer version of this project, or lies on a file system
             that is not fit for a store.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
         try:
-            self.root.mkdir(parents=True, exist_ok=True)
-            for name in (".staging", ".locks", ".trash", VERIFIED, "editions"):
-                (self.root / name).mkdir(exist_ok=True)
+            self._prepare()
         except OSError as error:
-            raise StoreError(f"store {root}: cannot be written ({error.strerror}); choose another --root") from error
+            if error.errno not in UNWRITABLE or not (self.root / "editions").is_dir():
+                raise StoreError(
+                    f"store {root}: cannot be written ({error.strerror}); choose another --root"
+                ) from error
+            log.info("store %s: is only read (%s)", root, error.strerror)
         found = self._read_format()
-        check_storage(self.root)
         if found != STORE_FORMAT:  # what an older version wrote stays; what is added now cannot be read by it
             with suppress(OSError):
                 write_whole(self.root / "format", f"{STORE_FORMAT}\n".encode())
+
+    def _prepare(self) -> None:
+        """Creates what is missing in the root, and checks its file system."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        for name in (".staging", ".locks", ".trash", VERIFIED, "editions"):
+            (self.root / name).mkdir(exist_ok=True)
+        check_storage(self.root)
 
     def _read_format(self) -> int:
         path = self.root / "format"

@@ -46,8 +46,10 @@ def write_whole(path: Path, data: bytes) -> None:
         draft.write_bytes(data)
         fsync_path(draft)
         draft.replace(path)
-    except BaseException:
+    except BaseException as error:
         draft.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            error.filename = str(path)
         raise
     fsync_path(path.parent)
 
