@@ -70,7 +70,8 @@ def _place(folder: Path, verb: str) -> Path:
 def _damage(path: Path, content: bytes | None) -> None:
     if path.is_dir():
         path.rmdir()
-    path.unlink(missing_ok=True)
+    for each in (path, path.with_suffix(".copy")):
+        each.unlink(missing_ok=True)
     if content is None:
         path.mkdir()
     else:
