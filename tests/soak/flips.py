@@ -56,7 +56,7 @@ def _edition_of(path: Path, root: Path) -> str:
     if len(parts) == 1:
         return OLD
     if parts[0] == "editions":
-        return parts[1].split(".json")[0]
+        return parts[1].split(".")[0]
     names = [
         one.stem for one in sorted((root / "editions").glob("*.json")) if parts[1] in one.read_text("utf-8", "replace")
     ]

@@ -33,7 +33,7 @@ _VERBS = (
     "lower make mend move name pass raise remove rename repair replace rerun restore retry run see set start "
     "stop switch take try use wait write"
 )
-_REMEDY = re.compile(rf"(?i)\b({_VERBS.replace(' ', '|')})\b|`arena ")
+_REMEDY = re.compile(rf"(?i)\b({_VERBS.replace(' ', '|')})\b|`arena |there are: ")
 """What a message that says what to do contains."""
 _LONGEST = 2_000
 
