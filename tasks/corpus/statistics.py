@@ -17,6 +17,7 @@ from schemas.mindmap import Shape
 from schemas.settings import Settings
 from schemas.tables.dropped_references import DROPPED_REFERENCES
 from tasks.corpus.duckdb_session import limits_of, open_session
+from tasks.release.decode import MISTYPED
 from tasks.store.dataset import Dataset
 from tasks.store.shard import Shard
 from tasks.store.stage import stage
@@ -24,6 +25,9 @@ from tasks.store.workspace import Workspace
 
 TOP = 5
 """Number of fields of study that the paper shows."""
+
+RECORDS = {"paper_records", "abstract_records", "citation_records", "full_texts"}
+"""Inputs that were read from a release's files, and count the fields that had another type."""
 
 COUNTS = """
     SELECT count(*) AS papers, count(abstract) AS with_abstract, count(*) FILTER (has_full_text) AS with_full_text,
@@ -77,12 +81,12 @@ class CheckItem(NamedTuple):
     note: str = ""
 
 
-@stage("statistics", version=3, settings=StatisticsSettings, after="mindmaps")
+@stage("statistics", version=4, settings=StatisticsSettings, after="mindmaps")
 def statistics(work: Workspace[StatisticsSettings]) -> None:
     """Writes `statistics.json` and `figure4a.svg` to `figure4d.svg`.
 
-    Inputs: `papers`, `documents`, `surveys`, `references`, `topics`, and `mindmaps`, transcribed or extracted, where
-    the edition has them.
+    Inputs: `papers`, `documents`, `surveys`, `references`, `topics`; where the edition has them `mindmaps`, transcribed
+    or extracted, and the record stages, whose counts of mistyped fields are stated.
 
     Deviates: the paper has no graph of surveys that cite each other. No other stage follows citations, so cycles are
     only counted here.
@@ -100,7 +104,7 @@ def statistics(work: Workspace[StatisticsSettings]) -> None:
             shapes = _shapes(work.dataset("mindmaps")) if "mindmaps" in work.inputs else []
             found = _describe(db, coverages, shapes)
             checklist = [item._asdict() for item in _checklist(found, _read_notes(work))]
-            found = {"checklist": checklist, **found}
+            found = {"checklist": checklist, **found, "mistyped": _mistyped(work)}
             shard.file("statistics.json").write_bytes(orjson.dumps(found, option=orjson.OPT_INDENT_2))
             _draw(shard, found, coverages, shapes)
 
@@ -204,6 +208,19 @@ def _read_notes(work: Workspace[StatisticsSettings]) -> _Notes:
         ", ".join(filter(None, surveys)),
         links.get(made["references"].get("source", ""), ""),
     )
+
+
+def _mistyped(work: Workspace[StatisticsSettings]) -> dict[str, dict[str, int]]:
+    """Returns for each record stage how often a field had another type and became null, most often first."""
+    found: dict[str, dict[str, int]] = {}
+    for name in sorted(RECORDS & work.inputs.keys()):
+        notes = work.dataset(name).manifest.counts.notes
+        fields = {
+            note.removeprefix(MISTYPED): int(number) for note, number in notes.items() if note.startswith(MISTYPED)
+        }
+        if fields:
+            found[name] = dict(sorted(fields.items(), key=lambda field: (-field[1], field[0])))
+    return found
 
 
 def _checklist(found: dict[str, Any], notes: _Notes) -> list[CheckItem]:

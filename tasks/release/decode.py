@@ -15,6 +15,9 @@ T = TypeVar("T")
 Record = JsonObject
 Row = tuple[Any, ...]
 
+MISTYPED = "mistyped:"
+"""Begins the name of a count of fields that had another type; the field's name follows."""
+
 MAX_ID = 2**63 - 1
 MAX_INT = 2**31 - 1
 
@@ -71,7 +74,7 @@ def leniently(read: Callable[[Record, str], T], record: Record, field: str, note
     try:
         return read(record, field)
     except BadInput:
-        notes[f"mistyped:{field}"] += 1
+        notes[f"{MISTYPED}{field}"] += 1
         return None
 
 
@@ -152,7 +155,7 @@ def _read_texts(record: Record, field: str, notes: Counter[str]) -> list[str]:
     values = [value for value in leniently(_read_list, record, field, notes) or [] if value is not None]
     texts = [value for value in values if type(value) is str]
     if len(texts) < len(values):
-        notes[f"mistyped:{field}"] += 1
+        notes[f"{MISTYPED}{field}"] += 1
     return texts
 
 
@@ -167,5 +170,5 @@ def _read_members(record: Record, field: str, member: str, notes: Counter[str]) 
         elif text:
             texts.append(text)
     if mistyped:
-        notes[f"mistyped:{field}"] += 1
+        notes[f"{MISTYPED}{field}"] += 1
     return texts

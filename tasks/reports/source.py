@@ -35,6 +35,7 @@ class Statistics(TypedDict):
     linking: dict[str, int]
     agreement: NotRequired[dict[str, float | None]]
     dates: dict[str, int]
+    mistyped: NotRequired[dict[str, dict[str, int]]]
 
 
 @dataclass(frozen=True)

@@ -128,6 +128,8 @@ def _plan_from_records(
     with_texts = same_names("full_texts") if "full_texts" in inputs else {}
     citing = same_names("citation_records") | with_texts if settings.candidate_scope == "references" else {}
     limited = {"references": "references"} if settings.limit_documents else {}
+    counted = [stage.name for stage in stages if stage.name in inputs]
+    with_maps = ["mindmaps"] if maps else []
     return [
         *(Step(stage.name, stage, records, inputs[stage.name]) for stage in stages if stage.name in inputs),
         Step("papers", papers, PapersSettings(), same_names("paper_records", "abstract_records") | with_texts),
@@ -166,7 +168,7 @@ def _plan_from_records(
             "statistics",
             statistics,
             StatisticsSettings(),
-            same_names("papers", "documents", "surveys", "references", "topics", *(["mindmaps"] if maps else [])),
+            same_names("papers", "documents", "surveys", "references", "topics", *with_maps, *counted),
         ),
     ]
 

@@ -30,6 +30,7 @@ def sections(source: ReportSource) -> list[Section]:
                 _counts("linking", "References of surveys by how they were linked", "Linked by", found["linking"]),
                 *_agreement(found),
                 _counts("date_precision", "Papers by the precision of their date", "Precision", found["dates"]),
+                *_mistyped(found),
             ),
         ),
     ]
@@ -70,6 +71,18 @@ def _agreement(found: Statistics) -> Iterator[TableBlock]:
         tuple((name, numbers[key]) for key, name in names.items()),
         "The first table counts every link that was found; the settings say which of them count as references.",
     )
+
+
+def _mistyped(found: Statistics) -> Iterator[TableBlock]:
+    """Yields how many fields of the release's records were not read, where there are any."""
+    if counts := found.get("mistyped"):
+        yield TableBlock(
+            "mistyped",
+            "Fields of the release that had another type",
+            ("Records", "Field", "Number"),
+            tuple((stage, field, number) for stage, fields in counts.items() for field, number in fields.items()),
+            "Each was read as if it were absent; its record was kept.",
+        )
 
 
 def _counts(name: str, caption: str, what: str, numbers: Mapping[str, int]) -> TableBlock:
