@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil
@@ -12,8 +13,23 @@ from typing_extensions import TypeVar
 
 from schemas.settings import Settings
 
-CallOutcome = Literal["ok", "failed", "refused", "over_budget"]
-"""How a call ended. `ok` is the only one with an answer; the others carry a reason and never count as a zero."""
+CallOutcome = Literal["ok", "failed", "refused", "over_budget", "empty", "cut", "invalid"]
+"""How a call ended. `ok` is the only one with an answer; the others carry a reason and never count as a zero.
+
+`empty`: the reply has no text; `cut`: it stopped at the token limit; `invalid`: it does not have the form asked for.
+"""
+
+Unanswered = Literal["failed", "refused", "over_budget"]
+
+UNANSWERED: Mapping[CallOutcome, Unanswered] = {
+    "failed": "failed",
+    "refused": "refused",
+    "over_budget": "over_budget",
+    "empty": "failed",
+    "cut": "failed",
+    "invalid": "failed",
+}
+"""The outcome of a topic, query, question or paper that a call left without an answer."""
 
 ReplySource = Literal["replay", "cache", "provider", "budget"]
 """Where a reply came from; `budget` when the call was not made because of the cap."""

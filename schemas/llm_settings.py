@@ -73,6 +73,9 @@ class LlmSettings(Settings):
     structured: StructuredOutput = "json_schema"
     token_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"  # noqa: S105
     cache: Path | None = Field(default=None, description="SQLite file of replies and spending; empty: memory only.")
+    cache_salt: str = Field(
+        default="", max_length=100, description="Part of every request key: another word asks everything again."
+    )
     replay: Path | None = Field(default=None, description="Sealed replay file: answer from it alone, ask nobody.")
     batch: bool = Field(
         default=False, description="Stages of the corpus ask through the batch service: cheaper, within a day."

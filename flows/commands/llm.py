@@ -3,18 +3,21 @@
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
 from flows.commands.options import FLAT, Folder, open_datasets, open_store
-from flows.commands.terminal import show_json, show_rows, show_text
+from flows.commands.terminal import show_json, show_list, show_rows, show_text
 from flows.pipeline.models import default_cache, model_access
 from schemas.errors import StoreError, UsageError
 from schemas.identifiers import EditionName
+from schemas.llm import CallOutcome
 from tasks.demo.standin.server import NAME, StandIn, StandInSettings
 from tasks.llm.cache import Cache
 from tasks.llm.database import Database
 from tasks.llm.export import export_calls
+from tasks.llm.forget import Choice, forget_calls
 from tasks.llm.key import RequestKey
 from tasks.llm.replay import Replay, write_replay
 from tasks.llm.usage import call_costs, call_keys
@@ -126,9 +129,49 @@ def why_miss(
         show_text(line)
 
 
+def forget(
+    *,
+    outcome: tuple[CallOutcome, ...] = (),
+    model: tuple[str, ...] = (),
+    stage: tuple[str, ...] = (),
+    after: datetime | None = None,
+    before: datetime | None = None,
+    dry_run: bool = False,
+    folder: Folder = None,
+    json: bool = False,
+) -> None:
+    """Remove stored answers, so that their questions are asked, and paid for, again.
+
+    An answer is removed when it meets every option that is given. Datasets stay as they are: `arena rerun --outcome
+    failed` asks again about topics that have no answer. To rebuild an edition from its replies later,
+    seal it first.
+
+    Args:
+        outcome: How the call ended.
+        model: Model by the endpoint's name.
+        stage: Stage that asked, as `--dry-run` shows it.
+        after: Calls that ended at this time or later, such as 2026-01-31 or 2026-01-31T18:00.
+        before: Calls that ended before this time.
+        dry_run: Count the answers and remove none.
+        json: Print as JSON.
+    """
+    with _database(open_store(folder)) as database:
+        found = forget_calls(database, Choice(outcome, model, stage, after, before), dry_run=dry_run)
+    total = sum(row.calls for row in found)
+    title = f"{total:,} stored answers {'would be removed' if dry_run else 'removed'}"
+    show_list([row._asdict() for row in found], title, json=json)
+
+
 @contextmanager
 def _cache(store: Store) -> Generator[Cache]:
-    """Opens the cache that runs on this store write to.
+    """Opens the cache that runs on this store write to; errors as `_database`."""
+    with _database(store) as database:
+        yield Cache(database)
+
+
+@contextmanager
+def _database(store: Store) -> Generator[Database]:
+    """Opens the file of the cache.
 
     Raises:
         StoreError: The cache does not exist.
@@ -139,6 +182,6 @@ def _cache(store: Store) -> Generator[Cache]:
         raise StoreError(f"{path}: no cache of model calls; run something that asks a model, or set ARENA_LLM_CACHE")
     database = Database(path)
     try:
-        yield Cache(database)
+        yield database
     finally:
         database.close()

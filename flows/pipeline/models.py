@@ -22,8 +22,9 @@ def model_access(root: Path, budget: BudgetSettings | None = None) -> LlmAccess 
 
     `ARENA_LLM_BASE_URL` (default: OpenAI's), `ARENA_LLM_API_KEY` (or `OPENAI_API_KEY`), `ARENA_LLM_MODEL`,
     `ARENA_LLM_PROVIDER` (the endpoint's name in results; default: its host), `ARENA_LLM_REPLAY` (a sealed file to
-    answer from), `ARENA_LLM_CACHE` (default: `llm/calls.sqlite` in the store), `ARENA_LLM_SETTINGS` (a JSON file with
-    further members of `LlmSettings`: rates, retries, prices).
+    answer from), `ARENA_LLM_CACHE` (default: `llm/calls.sqlite` in the store), `ARENA_LLM_CACHE_SALT` (another word
+    asks everything again), `ARENA_LLM_SETTINGS` (a JSON file with further members of `LlmSettings`: rates, retries,
+    prices).
 
     Args:
         root: Folder of the store.
@@ -34,7 +35,7 @@ def model_access(root: Path, budget: BudgetSettings | None = None) -> LlmAccess 
     """
     learn_environment()
     key = os.environ.get("ARENA_LLM_API_KEY") or os.environ.get("OPENAI_API_KEY")
-    names = ("base_url", "provider", "model", "replay", "cache")
+    names = ("base_url", "provider", "model", "replay", "cache", "cache_salt")
     given: dict[str, Any] = {name: value for name in names if (value := os.environ.get(f"ARENA_LLM_{name.upper()}"))}
     if not key and not given.keys() & {"base_url", "replay"}:
         return None

@@ -5,6 +5,7 @@ from typing import Annotated, NamedTuple
 import pyarrow as pa
 
 from schemas.table import Column, Table, declare
+from schemas.tables.model_calls import CALL_OUTCOMES
 
 
 class LlmCallRow(NamedTuple):
@@ -16,8 +17,10 @@ class LlmCallRow(NamedTuple):
     model: Annotated[str, Column(pa.string(), "Model by the endpoint's name")]
     prompt: Annotated[str | None, Column(pa.string(), "`id@version` of the prompt file")]
     attempt: Annotated[int, Column(pa.int32(), "Which asking of the same question, from 0")]
-    outcome: Annotated[str, Column(pa.string(), "`ok`, `failed`, `refused`, `over_budget`")]
+    outcome: Annotated[str, Column(pa.string(), CALL_OUTCOMES)]
     reason: Annotated[str | None, Column(pa.string(), "Why, when it is not `ok`")]
+    reported_model: Annotated[str | None, Column(pa.string(), "Model that the endpoint says has answered")]
+    system_fingerprint: Annotated[str | None, Column(pa.string(), "Version of the model, as the endpoint names it")]
     raw: Annotated[str | None, Column(pa.large_string(), "The reply's body as received, API key cut out")]
     input_tokens: Annotated[int, Column(pa.int64(), "Tokens read", unit="tokens")]
     output_tokens: Annotated[int, Column(pa.int64(), "Tokens written, reasoning included", unit="tokens")]

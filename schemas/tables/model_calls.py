@@ -6,6 +6,11 @@ import pyarrow as pa
 
 from schemas.table import Column, Table, declare
 
+CALL_OUTCOMES = (
+    "`ok`, `failed`, `refused`, `over_budget`, `empty` (no text), `cut` (stopped at the token limit), `invalid` (not "
+    "of the form asked for)"
+)
+
 
 class ModelCallRow(NamedTuple):
     """One question to a language model, asked for a row of the dataset that the table stands beside."""
@@ -16,7 +21,7 @@ class ModelCallRow(NamedTuple):
     keys: Annotated[
         list[str], Column(pa.list_(pa.string()), "Request keys: one, or two where the answer had to be repaired")
     ]
-    outcome: Annotated[str, Column(pa.string(), "`ok`, `failed`, `refused`, `over_budget`")]
+    outcome: Annotated[str, Column(pa.string(), CALL_OUTCOMES)]
     reason: Annotated[str | None, Column(pa.string(), "Why, when it is not `ok`")]
     input_tokens: Annotated[int, Column(pa.int64(), "Tokens read when the calls were made", unit="tokens")]
     output_tokens: Annotated[int, Column(pa.int64(), "Tokens written, reasoning included", unit="tokens")]

@@ -78,7 +78,7 @@ class _Reader(NamedTuple):
         )
 
 
-@stage("extracted_mindmaps", version=1, settings=ExtractedMindmapSettings, after="figures")
+@stage("extracted_mindmaps", version=2, settings=ExtractedMindmapSettings, after="figures")
 def extracted_mindmaps(work: Workspace[ExtractedMindmapSettings]) -> None:
     """Writes one row per survey with a map (MINDMAPS); side tables `figure_readings` (every figure) and `calls`.
 

@@ -60,7 +60,7 @@ class SurveySettings(CandidateSettings):
     model: ModelName | None = Field(default=None, description="Model to ask, for a selector that asks one.")
 
 
-@stage("surveys", version=4, settings=SurveySettings, after="published_surveys")
+@stage("surveys", version=5, settings=SurveySettings, after="published_surveys")
 def surveys(work: Workspace[SurveySettings]) -> None:
     """Writes one row per candidate, accepted or not, with the reason; with a model also the side table `calls`.
 

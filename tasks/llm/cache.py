@@ -2,15 +2,17 @@
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import orjson
 
-from schemas.llm import PromptRef, Tokens, Usage
+from schemas.llm import CallOutcome, PromptRef, Tokens, Usage
 from tasks.llm.database import Database
-from tasks.llm.exchange import FINAL, Call, Exchange
+from tasks.llm.exchange import FINAL, Call, Exchange, read_outcome
 from tasks.llm.key import Miss, RequestKey, explain
+from tasks.llm.wire import read_completion
 
 logger = logging.getLogger(__name__)
 
@@ -18,7 +20,7 @@ COMPARED = 10_000
 """Number of stored calls that a miss is compared with: those of the same prompt and model first, newest first."""
 
 _COLUMNS = "key, outcome, reason, raw, input_tokens, output_tokens, nano_usd, estimated"
-_OPEN = "calls.outcome NOT IN ('ok', 'refused')"
+_OPEN = f"calls.outcome NOT IN {tuple(sorted(FINAL))}"
 _KEEP = f"""
 INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (key) DO UPDATE SET
@@ -71,7 +73,16 @@ class Cache:
         if row is None:
             return None
         exchange = _exchange(row)
+        if exchange.outcome == "ok" and exchange.raw:  # stored before an empty reply was an outcome of its own
+            completion = read_completion(exchange.raw)
+            exchange = replace(exchange, completion=completion)
+            if read_outcome(completion)[0] == "empty":
+                return None
         return exchange if exchange.outcome in FINAL else None
+
+    def judge(self, key: str, outcome: CallOutcome, reason: str) -> None:
+        """Records how a stored reply ended once its form was checked."""
+        self._database.execute("UPDATE calls SET outcome = ?, reason = ? WHERE key = ?", (outcome, reason, key))
 
     def keep(self, call: Call, exchange: Exchange) -> Exchange:
         """Stores a finished call and returns the stored one, which another process may have written first."""
@@ -110,7 +121,7 @@ class Cache:
     def costs(self) -> list[CostRow]:
         """Returns the cost of all stored calls at the time they were made, by provider, model, prompt and stage."""
         query = (
-            "SELECT provider, model, prompt, stage, count(*), sum(outcome NOT IN ('ok', 'refused')), sum(input_tokens),"
+            f"SELECT provider, model, prompt, stage, count(*), sum({_OPEN}), sum(input_tokens),"
             " sum(output_tokens), sum(nano_usd) FROM calls GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4"
         )
         return [

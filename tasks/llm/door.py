@@ -13,20 +13,21 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import SecretStr
 
 from schemas.errors import ArenaError, TransientError
-from schemas.llm import NO_USAGE, AnswerT, Estimate, Reply, Request, Tokens, Usage
+from schemas.llm import NO_USAGE, AnswerT, CallOutcome, Estimate, Reply, Request, Tokens, Usage
 from schemas.llm_settings import LlmSettings
 from schemas.secrets import learn
 from tasks.http.retry import RetryRules, wait_s
 from tasks.llm.budget import Budget
 from tasks.llm.cache import Cache
 from tasks.llm.database import Database
-from tasks.llm.exchange import FINAL, Call, Exchange, SendResult, to_exchange
+from tasks.llm.exchange import FINAL, READABLE, Call, Exchange, SendResult, read_outcome, to_exchange
 from tasks.llm.gate import Gate
 from tasks.llm.group_commit import GroupCommit
 from tasks.llm.key import Miss
 from tasks.llm.limiter import Limiter
 from tasks.llm.outage import Outage
 from tasks.llm.plan import PreparedRequest
+from tasks.llm.prompt import own_text
 from tasks.llm.replay import Replay
 from tasks.llm.structured import read_answer, repair_request, without_reasoning
 from tasks.llm.wire import Completion, read_completion
@@ -85,15 +86,23 @@ class Door:
             StoreError: The cache cannot be read or written.
         """
         asked = PreparedRequest(self.settings, request)
-        first = await self._exchange(asked)
-        reply, problem = _read(asked.request, first)
+        reply, problem = await self._ask_once(asked)
         if not problem:
             return reply
-        again = PreparedRequest(self.settings, repair_request(asked.request, reply.text, problem), form_included=True)
-        second, problem = _read(again.request, await self._exchange(again))
+        turn = repair_request(asked.request, reply.text, problem, cut=reply.outcome == "cut")
+        second, problem = await self._ask_once(PreparedRequest(self.settings, turn, form_included=True))
         if problem:
-            second = replace(second, outcome="failed", reason=f"no valid answer, also when asked again: {problem}")
+            second = replace(second, reason=f"no valid answer, also when asked again: {problem}")
         return replace(second, keys=reply.keys + second.keys, usage=_sum(reply.usage, second.usage))
+
+    async def _ask_once(self, asked: PreparedRequest) -> tuple[Reply[Any], str]:
+        """Makes one call and reads its reply; what reading finds is recorded beside the stored reply."""
+        exchange = await self._exchange(asked)
+        reply, problem = _read(asked.request, exchange)
+        differs = reply.outcome != exchange.outcome and exchange.outcome in READABLE
+        if differs and asked.request.answer is not None and exchange.source != "replay":
+            await self._writes.run(partial(self.cache.judge, exchange.key, reply.outcome, reply.reason))
+        return reply, problem
 
     async def ask_all(self, requests: Iterable[Request[AnswerT]]) -> list[Reply[AnswerT]]:
         """Asks many questions concurrently and returns the replies in the order of the requests.
@@ -187,7 +196,7 @@ class Door:
             self.outage.note(failed, transient=sent.retry)
         if sent.retry:
             exchange = replace(exchange, reason=f"{sent.trouble} (tries: {settings.tries})")
-        if exchange.outcome != "ok":
+        if exchange.outcome not in ("ok", "cut"):
             logger.warning(
                 "request %s of stage %s: %s (%s)", exchange.key[:12], call.stage, exchange.outcome, exchange.reason
             )
@@ -287,15 +296,19 @@ def _read(request: Request[AnswerT], exchange: Exchange) -> tuple[Reply[AnswerT]
         tool_calls=completion.tool_calls,
         settled=exchange.outcome in FINAL or exchange.source == "replay",
     )
-    if exchange.outcome != "ok":
+    if exchange.outcome not in READABLE:
         return reply, ""
     cut = f" (cut off at {request.parameters.max_tokens} tokens)" if completion.cut else ""
+    outcome, reason = read_outcome(completion)
     if request.answer is None:
-        if reply.text or reply.tool_calls:
-            return reply, ""
-        return replace(reply, outcome="failed", reason=f"the answer is empty{cut}"), ""
+        if outcome in ("ok", "cut") and (reply.text or reply.tool_calls):  # the cut text of a free answer is used
+            return replace(reply, outcome="ok", reason=""), ""
+        if outcome in ("ok", "cut"):
+            outcome, reason = ("cut" if completion.cut else "empty"), f"the answer is empty{cut}"
+        return replace(reply, outcome=outcome, reason=reason), ""
     told = [piece for m in request.messages if m.role != "assistant" for piece in m.pieces if isinstance(piece, str)]
-    parsed = read_answer(completion.text, request.answer, shown="\n".join(told))
+    parsed = read_answer(completion.text, request.answer, shown="\n".join(told), own=own_text(request.prompt))
     if parsed.answer is None:
-        return reply, parsed.problem + cut
-    return replace(reply, answer=parsed.answer), ""
+        wrong: CallOutcome = "invalid" if outcome == "ok" else outcome
+        return replace(reply, outcome=wrong, reason=parsed.problem + cut), parsed.problem + cut
+    return replace(reply, outcome="ok", reason="", answer=parsed.answer), ""

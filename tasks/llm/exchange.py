@@ -7,10 +7,14 @@ from schemas.errors import ArenaError
 from schemas.llm import NO_USAGE, CallOutcome, Price, ReplySource, Usage
 from tasks.llm.gate import NO_QUOTAS, Quotas
 from tasks.llm.key import RequestKey
+from tasks.llm.structured import has_text
 from tasks.llm.wire import Completion, read_completion
 
-FINAL: frozenset[CallOutcome] = frozenset({"ok", "refused"})
+FINAL: frozenset[CallOutcome] = frozenset({"ok", "refused", "cut", "invalid"})
 """Outcomes that are reused from the cache; calls with any other outcome are sent again."""
+
+READABLE: frozenset[CallOutcome] = frozenset({"ok", "empty", "cut", "invalid"})
+"""Outcomes of calls that brought a reply, whose text is read again whenever the call is found."""
 
 
 class Call(NamedTuple):
@@ -78,5 +82,16 @@ def to_exchange(key: str, sent: SendResult, bound: Usage, price: Price) -> Excha
         return Exchange(key, outcome, "provider", sent.trouble, usage=unknown if sent.charged else NO_USAGE)
     completion = read_completion(sent.body)
     usage = Usage(completion.tokens, price.nano_usd(completion.tokens)) if completion.tokens else unknown
-    outcome = "refused" if completion.refused else "failed" if completion.problem else "ok"
-    return Exchange(key, outcome, "provider", completion.problem, sent.body, usage, completion)
+    outcome, reason = read_outcome(completion)
+    return Exchange(key, outcome, "provider", reason, sent.body, usage, completion)
+
+
+def read_outcome(completion: Completion) -> tuple[CallOutcome, str]:
+    """Returns the outcome of a reply before its form is checked, and the reason where it is not `ok`."""
+    if completion.problem:
+        return ("refused" if completion.refused else "failed"), completion.problem
+    if completion.cut:
+        return "cut", "the reply stopped at the token limit"
+    if completion.tool_calls or has_text(completion.text):
+        return "ok", ""
+    return "empty", "the answer is empty" + (": the reply holds reasoning alone" if completion.text.strip() else "")

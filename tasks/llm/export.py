@@ -10,6 +10,7 @@ import pyarrow as pa
 from schemas.llm import PromptRef
 from schemas.tables.llm_calls import LLM_CALLS, LlmCallRow
 from tasks.llm.cache import Cache, Stored
+from tasks.llm.wire import read_completion
 from tasks.store.parquet import write_table
 
 BATCH = 1000
@@ -35,6 +36,7 @@ def _batches(rows: Iterator[Stored]) -> Iterator[pa.Table]:
 
 def _row(stored: Stored) -> LlmCallRow:
     exchange, parts = stored.exchange, orjson.loads(stored.parts)
+    completion = read_completion(exchange.raw)
     return LlmCallRow(
         key=exchange.key,
         request=stored.parts.decode(),
@@ -44,6 +46,8 @@ def _row(stored: Stored) -> LlmCallRow:
         attempt=parts["attempt"],
         outcome=exchange.outcome,
         reason=exchange.reason or None,
+        reported_model=completion.model or None,
+        system_fingerprint=completion.fingerprint or None,
         raw=exchange.raw.decode("utf-8", "replace") or None,
         input_tokens=exchange.usage.tokens.input,
         output_tokens=exchange.usage.tokens.output,

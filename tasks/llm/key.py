@@ -9,7 +9,7 @@ import orjson
 from schemas.errors import BadInput
 from schemas.llm import Image, Message, Request
 
-PARTS = ("provider", "model", "messages", "parameters", "schema", "prompt", "attempt", "tools")
+PARTS = ("provider", "model", "messages", "parameters", "schema", "prompt", "attempt", "tools", "salt")
 """Everything that a key depends on. A picture enters by its digest; the stage that pays does not enter."""
 
 EXCERPT = 60
@@ -53,7 +53,9 @@ class Miss(NamedTuple):
         return f"request {self.key[:12]} differs from its nearest, {self.nearest[:12]}, in {told}"
 
 
-def request_key(provider: str, model: str, request: Request[Any], schema: Mapping[str, Any] | None) -> RequestKey:
+def request_key(
+    provider: str, model: str, request: Request[Any], schema: Mapping[str, Any] | None, salt: str = ""
+) -> RequestKey:
     """Returns the key of a request.
 
     Args:
@@ -61,6 +63,7 @@ def request_key(provider: str, model: str, request: Request[Any], schema: Mappin
         model: Model by the endpoint's name; stands for a missing `request.model`.
         request: The question.
         schema: Form of the answer as the endpoint is told it; None for plain text.
+        salt: Sets calls apart that are equal otherwise; empty: not part of the key.
 
     Raises:
         BadInput: A text is not valid Unicode.
@@ -76,6 +79,8 @@ def request_key(provider: str, model: str, request: Request[Any], schema: Mappin
     }
     if request.tools:  # a request without tools keeps the key that it had before tools were added
         parts["tools"] = [tool.model_dump() for tool in request.tools]
+    if salt:
+        parts["salt"] = salt
     try:
         canonical = orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)
     except orjson.JSONEncodeError as error:

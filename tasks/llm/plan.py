@@ -33,7 +33,9 @@ class PreparedRequest:
             self.schema = schema = answer_schema(request.answer, settings.structured)
             request = request if form_included else with_form(request, schema)
         self.request = request
-        self.keyed: RequestKey = request_key(settings.provider_name, settings.model, request, self.schema)
+        self.keyed: RequestKey = request_key(
+            settings.provider_name, settings.model, request, self.schema, settings.cache_salt
+        )
 
     def call(self) -> Call:
         """Returns the call, with an upper bound of its usage.

@@ -23,7 +23,17 @@ FOLDER = Path(__file__).parent / "prompts"
 
 _SECTION = re.compile(r"^## (system|user|assistant)[ \t]*$", re.MULTILINE)
 _FRONT = re.compile(r"\A---\nid: (?P<id>[a-z][a-z0-9_]*)\nversion: (?P<version>[1-9][0-9]*)\n---\n")
-_ROLE_MARKS = re.compile(r"<(?=\||/?(?:start_of_turn|end_of_turn|bos|eos|s|think|thinking)>)")
+_ROLE_MARKS = re.compile(
+    r"<(?=[|\uff5c])"  # ChatML, Qwen, Llama 3 and 4, GLM: <|...|>; DeepSeek: the same with full-width bars
+    r"|<(?=/?(?:start_of_turn|end_of_turn|bos|eos|s|unk|pad|think|thinking|sop|eop)>)"  # Gemma, Llama 2, GLM
+    r"|<(?=</?SYS>>)"  # Llama 2
+    r"|<(?=/?(?:tools?|tool_call|tool_response|arg_key|arg_value)>)"  # Qwen, Hermes, GLM
+    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|MODEL_SETTINGS|THINK|ARGS|CALL_ID"
+    r"|IMG|IMG_BREAK|IMG_END|PREFIX|MIDDLE|SUFFIX|gMASK|sMASK|MASK)\])"  # Mistral, Llama 2; GLM
+    r"|\u25c1(?=/?think)"  # Kimi
+)
+_OPENING = re.compile(r"\[\[([^\[\]\n]+) ([0-9a-f]{12})\]\]\n")
+_sources: dict[str, str] = {}
 _ENVIRONMENT = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 
 NOTICE = (
@@ -123,19 +133,41 @@ def read_prompt(text: str, where: str = "prompt") -> Prompt:
     except jinja2.TemplateSyntaxError as error:
         raise BadInput(f"{where}: not a Jinja template ({error})") from error
     ref = PromptRef(front["id"], int(front["version"]), hashlib.sha256(text.encode()).hexdigest())
+    _sources[ref.sha256] = text
     return Prompt(ref, tuple(sections), frozenset(variables - {"foreign_notice"}))
 
 
 def break_role_marks(text: str) -> str:
     """Returns `text` with a blank inside every control token by which model servers separate roles."""
-    return _ROLE_MARKS.sub("< ", text.encode("utf-8", "replace").decode())
+    return _ROLE_MARKS.sub(r"\g<0> ", text.encode("utf-8", "replace").decode())
+
+
+def own_text(ref: PromptRef | None) -> str:
+    """Returns the text of a prompt that this process has read, with the names of its variables; empty if unknown."""
+    return _sources.get(ref.sha256, "") if ref else ""
+
+
+def split_foreign(text: str) -> tuple[str, str]:
+    """Returns the text between delimiters, and the text around them."""
+    inside: list[str] = []
+    around: list[str] = []
+    place = 0
+    while opening := _OPENING.search(text, place):
+        end = text.find(f"\n[[end {opening[1]} {opening[2]}]]", opening.end())
+        around.append(text[place : opening.start()])
+        if end < 0:  # not a delimiter of ours
+            place = opening.start()
+            break
+        inside.append(text[opening.end() : end])
+        place = end + 1
+    return "\n".join(inside), "\n".join([*around, text[place:]])
 
 
 def delimit(name: str, text: str) -> str:
     """Returns `text` between two delimiters that it cannot contain.
 
     The delimiter is a hash of the text, so equal requests stay equal and no text can contain its own delimiter. Control
-    tokens by which model servers separate roles (`<|...|>`, `<start_of_turn>`, `<think>`, ...) are broken by a blank.
+    tokens by which model servers separate roles (`<|...|>`, `[INST]`, `<think>`, ...) are broken by a blank.
     """
     clean = break_role_marks(text)
     turn = 0

@@ -4,6 +4,7 @@ Calls go through aiohttp, which at 512 in flight is several times faster than th
 not even an error, can fill the memory. The package's client is used for the batch service.
 """
 
+import re
 from collections.abc import Mapping
 from functools import cached_property
 from typing import NamedTuple
@@ -34,6 +35,26 @@ CHUNK = 64 * 1024
 
 LIMITED = (429, 529)
 """Statuses by which an endpoint turns calls away because of its limits; also 503, when it names a time."""
+
+
+CONFLICT = 409
+"""Status of a request that met another one at the endpoint; it passes."""
+
+REFUSAL_CODES = frozenset(
+    {
+        "content_filter",
+        "content_policy_violation",
+        "content_moderation",
+        "moderation_blocked",
+        "data_inspection_failed",
+        "datainspectionfailed",
+    }
+)
+"""Codes by which endpoints say that they do not answer this prompt, in lower case."""
+
+_MODERATED = re.compile(
+    r"moderat|was flagged|content (?:policy|filter|management policy)|content exists risk|safety system", re.IGNORECASE
+)
 
 
 class Received(NamedTuple):
@@ -67,6 +88,7 @@ class OpenAiProvider:
             raise BadInput(f"the API key for {settings.base_url} contains blanks or control characters; copy it again")
         self._settings = settings
         self._session: aiohttp.ClientSession | None = None
+        self._answered = False
         self._proxy: str | None = None
 
     @cached_property
@@ -137,9 +159,12 @@ class OpenAiProvider:
             trouble = f"the reply is longer than {limit} bytes (max_reply_bytes)"
             return SendResult(trouble=trouble, charged=True, quotas=quotas)
         kind = received.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if not kind.endswith("json"):
+        if not kind.endswith("json") and kind != "text/event-stream":
             trouble = f"the reply is {kind or 'of no type'}, expected application/json"
             return SendResult(trouble=trouble, charged=True, quotas=quotas)
+        if status := _named_status(received.body):
+            return self._status(received._replace(status=status))
+        self._answered = True
         return SendResult(redact_bytes(received.body), quotas=quotas)
 
     def trouble(self, error: openai.APIStatusError | openai.APIConnectionError | httpx2.RequestError) -> SendResult:
@@ -167,6 +192,10 @@ class OpenAiProvider:
         code, said = error_message(redact_bytes(received.body))
         status, where = received.status, self._settings.base_url
         trouble = f"HTTP {status}: {said}" if said else f"HTTP {status}"
+        if code.lower() in REFUSAL_CODES or (status in (400, 403) and _MODERATED.search(said)):
+            return SendResult(trouble=trouble, refused=True)
+        if status == 403 and self._answered:  # the key is good: this call alone is turned down, for an unknown reason
+            return SendResult(trouble=trouble)
         if status in (401, 403):
             return SendResult(
                 trouble=trouble, error=BadInput(f"{where} refused the API key ({trouble}); set a valid key")
@@ -183,9 +212,7 @@ class OpenAiProvider:
             return SendResult(
                 trouble=trouble, error=BadInput(f"{where}: the account has no credit left ({trouble}); top up")
             )
-        if code in ("content_filter", "content_policy_violation"):
-            return SendResult(trouble=trouble, refused=True)
-        again, quotas = is_busy(status), read_quotas(received.headers)
+        again, quotas = is_busy(status) or status == CONFLICT, read_quotas(received.headers)
         asked_s = retry_after_s(received.headers) if again else None
         limited = status in LIMITED or (status == 503 and asked_s is not None)
         if limited and asked_s is None:
@@ -204,6 +231,21 @@ def _proxy_for(url: str) -> str | None:
     """Returns the proxy that the environment names for a URL. aiohttp itself would look it up for every call."""
     parts = urlsplit(url)
     return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
+
+
+def _named_status(body: bytes) -> int | None:
+    """Returns the HTTP status that an error with status 200 names in its body."""
+    if b'"error"' not in body[:1000] or b'"choices"' in body:
+        return None
+    try:
+        told = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+    match told:
+        case {"error": {"code": int(code)}} if 400 <= code < 600:
+            return code
+        case _:
+            return None
 
 
 def error_message(body: bytes) -> tuple[str, str]:

@@ -14,10 +14,13 @@ from pydantic import BaseModel, ValidationError
 
 from schemas.llm import AnswerT, Message, Request
 from schemas.llm_settings import StructuredOutput
-from tasks.llm.prompt import Trusted, load_prompt
+from tasks.llm.prompt import Trusted, load_prompt, split_foreign
 
 MAX_SHOWN = 20_000
 """Characters of an invalid answer that the repair turn shows to the model."""
+
+LONGER_WHEN_CUT = 4
+"""Factor by which the repair turn raises the token limit of an answer that was cut off."""
 
 _OBJECT = re.compile(r'\{\s*["}]')
 _REASONING_END = re.compile(r"</(?:think|thinking|reasoning)>|◁/think▷")
@@ -96,13 +99,24 @@ def with_form(request: Request[AnswerT], schema: dict[str, Any]) -> Request[Answ
     return request.model_copy(update={"messages": (*before, Message(role=last.role, content=content))})
 
 
-def repair_request(request: Request[AnswerT], text: str, problem: str) -> Request[AnswerT]:
-    """Returns the repair turn: the invalid answer, its problem, and the request to answer again."""
+def repair_request(request: Request[AnswerT], text: str, problem: str, *, cut: bool = False) -> Request[AnswerT]:
+    """Returns the repair turn: the invalid answer, its problem, and the request to answer again.
+
+    Args:
+        request: The question.
+        text: The invalid answer.
+        problem: What is wrong with it.
+        cut: Whether it stopped at the token limit; the second answer may then be longer.
+    """
     assert request.answer is not None
     schema = Trusted(json.dumps(request.answer.model_json_schema(), ensure_ascii=False))
     turn = load_prompt("repair").render({"problem": problem, "schema": schema})
     faulty = Message(role="assistant", content=text[:MAX_SHOWN] or "(empty)")
-    return request.model_copy(update={"messages": (*request.messages, faulty, *turn)})
+    changes: dict[str, Any] = {"messages": (*request.messages, faulty, *turn)}
+    if cut:
+        longer = request.parameters.max_tokens * LONGER_WHEN_CUT
+        changes["parameters"] = request.parameters.model_copy(update={"max_tokens": longer})
+    return request.model_copy(update=changes)
 
 
 def without_reasoning(text: str) -> str:
@@ -115,17 +129,23 @@ def without_reasoning(text: str) -> str:
     return (rest[: begun.start()] if begun else rest).strip()
 
 
-def read_answer(text: str, answer: type[BaseModel], shown: str = "") -> Parsed:
+def has_text(text: str) -> bool:
+    """Returns whether a reply holds more than blanks and reasoning."""
+    return text.lstrip().startswith("{") or bool(without_reasoning(text))
+
+
+def read_answer(text: str, answer: type[BaseModel], shown: str = "", own: str = "") -> Parsed:
     """Parses the one JSON object of an answer and validates it.
 
     Args:
         text: What the model wrote.
         answer: The expected form; duplicate keys and NaN are always refused.
-        shown: Text that the model was shown. An object inside prose that also occurs there is a quotation, not an
+        shown: Text that the model was shown. An object inside prose that others wrote there is a quotation, not an
             answer; an answer that consists of the object (or one code fence) alone may equal it.
+        own: The prompt's own text, whose examples are no foreign text unless they stand between delimiters.
     """
     try:
-        found = _find(text, shown)
+        found = _find(text, shown, own)
         return Parsed(answer.model_validate_json(found))
     except ValidationError as error:
         faults = [f"{'.'.join(map(str, e['loc'])) or 'the object'}: {e['msg']}" for e in error.errors()]
@@ -134,7 +154,7 @@ def read_answer(text: str, answer: type[BaseModel], shown: str = "") -> Parsed:
         return Parsed(None, str(error)[:1000])
 
 
-def _find(text: str, shown: str) -> str:
+def _find(text: str, shown: str, own: str) -> str:
     whole = text.strip()
     if not whole:
         raise _Faulty("the answer is empty")
@@ -151,9 +171,14 @@ def _find(text: str, shown: str) -> str:
     if _OBJECT.search(alone, end):
         raise _Faulty("there is more than one JSON object in the answer")
     found = alone[start.start() : end]
-    if len(found) < len(alone) and _squeezed(found) in _squeezed(shown):
+    if len(found) < len(alone) and _is_quoted(_squeezed(found), shown, own):
         raise _Faulty("the JSON object in the answer is a quotation of what you were shown")
     return found
+
+
+def _is_quoted(found: str, shown: str, own: str) -> bool:
+    foreign, around = split_foreign(shown)
+    return found in _squeezed(foreign) or (found in _squeezed(around) and found not in _squeezed(own))
 
 
 def _unfenced(text: str) -> str:

@@ -8,6 +8,10 @@ import orjson
 
 from schemas.llm import Image, Message, Request, Tokens, Tool, ToolCall
 from schemas.llm_settings import LlmSettings
+from tasks.llm.stream import join_events
+
+STREAM_STARTS = (b"data:", b"event:", b":", b"id:")
+"""How a body begins that is a stream of events."""
 
 MAX_TOKENS_REPORTED = 2**40
 """Larger token counts are ignored as wrong."""
@@ -17,7 +21,8 @@ class Completion(NamedTuple):
     """The parsed reply.
 
     `problem` says why the reply is unusable (empty if it is usable), `refused` whether the model or its provider
-    declined; `tokens` is None if the endpoint did not report usage.
+    declined, `cut` whether the text stopped at the token limit; `tokens` is None if the endpoint did not report usage.
+    `model` and `fingerprint` are what the endpoint says has answered.
     """
 
     text: str = ""
@@ -26,6 +31,7 @@ class Completion(NamedTuple):
     cut: bool = False
     tokens: Tokens | None = None
     model: str = ""
+    fingerprint: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
 
 
@@ -84,16 +90,20 @@ def _piece(piece: str | Image) -> dict[str, Any]:
 def read_completion(raw: bytes) -> Completion:
     """Parses a chat completion; anything missing or mistyped becomes a `problem`, never an exception."""
     try:
-        reply = orjson.loads(raw)
+        reply = join_events(raw) if raw.lstrip().startswith(STREAM_STARTS) else orjson.loads(raw)
     except orjson.JSONDecodeError as error:
         return Completion(problem=f"the reply is not JSON ({error})")
+    except ValueError as error:
+        return Completion(problem=str(error))
     if not isinstance(reply, dict):
         return Completion(problem="the reply is not a JSON object")
     told = cast("dict[str, Any]", reply)
     if told.get("error") and not told.get("choices"):
         return Completion(problem=f"the endpoint reports an error: {' '.join(str(told['error']).split())[:200]}")
     return _read_choice(told.get("choices"))._replace(
-        tokens=_tokens(told.get("usage")), model=str(told.get("model") or "")
+        tokens=_tokens(told.get("usage")),
+        model=str(told.get("model") or ""),
+        fingerprint=str(told.get("system_fingerprint") or ""),
     )
 
 
@@ -103,18 +113,31 @@ def _read_choice(choices: Any) -> Completion:
             return Completion(problem=f"the model refused: {refusal[:200]}", refused=True)
         case [{"finish_reason": "content_filter"}, *_]:
             return Completion(problem="the provider's content filter stopped the answer", refused=True)
-        case [{"message": {"tool_calls": [_, *_] as calls, **message}}, *_]:
+        case [{"finish_reason": "error", **rest}, *_]:
+            said = " ".join(str(rest.get("error") or "no reason given").split())[:200]
+            return Completion(problem=f"the endpoint broke off the answer (finish_reason error): {said}")
+        case [{"message": {"tool_calls": [_, *_] as calls, **message}, **rest}, *_]:
             text = message.get("content")
-            return Completion(text if isinstance(text, str) else "", tool_calls=_tool_calls(cast("list[Any]", calls)))
+            return Completion(
+                text if isinstance(text, str) else "",
+                cut=_is_cut(rest),
+                tool_calls=_tool_calls(cast("list[Any]", calls)),
+            )
         case [{"message": {"content": str() | None as text}, **rest}, *_]:
-            return Completion(text or "", cut=rest.get("finish_reason") == "length")
+            return Completion(text or "", cut=_is_cut(rest))
         case [{"message": {"content": [{"type": _}, *_] as pieces}, **rest}, *_]:
             texts = [piece["text"] for piece in pieces if _is_text(piece)]  # others are what the model thought
-            return Completion("".join(texts), cut=rest.get("finish_reason") == "length")
+            return Completion("".join(texts), cut=_is_cut(rest))
+        case [{"message": {"role": "assistant", **message}, **rest}, *_] if "content" not in message:
+            return Completion(cut=_is_cut(rest))
         case [{"message": {}}, *_]:
             return Completion(problem="the answer is not text")
         case _:
             return Completion(problem="the reply has no choices")
+
+
+def _is_cut(choice: Mapping[str, Any]) -> bool:
+    return choice.get("finish_reason") == "length"
 
 
 def _is_text(piece: Any) -> bool:

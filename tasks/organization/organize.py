@@ -72,7 +72,7 @@ class Built(NamedTuple):
     shape: Shape = Shape(0, 0)
 
 
-@stage("organize", version=1, settings=OrganizeSettings, after="scores")
+@stage("organize", version=2, settings=OrganizeSettings, after="scores")
 def organize(work: Workspace[OrganizeSettings]) -> None:
     """Writes TREES: a row for every evaluated topic that has a mind-map; a shard holds 16 topics.
 

@@ -51,7 +51,7 @@ class _Answer(NamedTuple):
     usd: float
 
 
-@stage("paperqa_scores", version=1, settings=AnswerScoreSettings, after="paperqa_run")
+@stage("paperqa_scores", version=2, settings=AnswerScoreSettings, after="paperqa_run")
 def paperqa_scores(work: Workspace[AnswerScoreSettings]) -> None:
     """Writes PAPERQA_SCORES and the side tables PAPERQA_SUMMARIES and MODEL_CALLS (the judge's calls).
 

@@ -35,7 +35,7 @@ SHARD_TOPICS = 16
 TABLES = {"part": RUNS, "searches": SEARCHES, "outcomes": OUTCOMES, "outlines": OUTLINES}
 
 
-@stage("run", version=1, settings=SystemSettings, after="ann")
+@stage("run", version=2, settings=SystemSettings, after="ann")
 def run(work: Workspace[SystemSettings]) -> None:
     """Writes RUNS and, as side tables, SEARCHES, OUTCOMES and, with a model, MODEL_CALLS; a shard holds 16 topics.
 

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from typing import NamedTuple
 
 from schemas.errors import OverBudget
-from schemas.llm import Estimate
+from schemas.llm import UNANSWERED, Estimate
 from schemas.llm_settings import LlmAccess
 from schemas.search import JudgeSettings
 from schemas.tables.judgments import JUDGMENTS, SEARCH_POOL, JudgmentRow, SearchPoolRow
@@ -28,7 +28,7 @@ SHARD_PAPERS = 256
 RESULTS = "results:"
 """Prefix of the inputs with the engines' results; the engine's tag follows."""
 
-_OUTCOMES = {"ok": "scored", "failed": "failed", "refused": "refused"}
+_OUTCOMES = {"ok": "scored", **UNANSWERED}
 
 NO_VERDICT = (None, None, None)
 
@@ -42,7 +42,7 @@ class Attempt(NamedTuple):
     number: int
 
 
-@stage("judge", version=1, settings=JudgeSettings, after="search_results")
+@stage("judge", version=2, settings=JudgeSettings, after="search_results")
 def judge(work: Workspace[JudgeSettings]) -> None:
     """Writes JUDGMENTS and, as side tables, SEARCH_POOL and MODEL_CALLS; counts how many judgments were asked for.
 

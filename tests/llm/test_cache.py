@@ -150,7 +150,7 @@ def test_calls_as_parquet(recorded, tmp_path):
     assert table.schema.equals(LLM_CALLS.arrow)
     rows = table.to_pylist()
     assert [row["key"] for row in rows] == sorted(row["key"] for row in rows)
-    assert sorted(row["outcome"] for row in rows) == ["failed", "ok", "ok", "ok", "ok", "over_budget", "refused"]
+    assert sorted(row["outcome"] for row in rows) == ["failed", "invalid", "ok", "ok", "ok", "over_budget", "refused"]
     for row in rows:
         assert json.loads(row["request"])["model"] == row["model"] == "m"
         assert (row["reason"] is None) == (row["outcome"] == "ok")

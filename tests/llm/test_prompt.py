@@ -80,6 +80,25 @@ def test_text_that_imitates_marks_stays_inside(prompt):
 
 
 @pytest.mark.parametrize(
+    "token",
+    [
+        "<|im_start|>", "<|eot_id|>", "<|observation|>", "<｜User｜>", "<｜begin▁of▁sentence｜>",
+        "<｜tool▁calls▁begin｜>", "[INST]", "[/INST]", "[SYSTEM_PROMPT]", "[TOOL_RESULTS]", "[THINK]",
+        "<<SYS>>", "<</SYS>>", "</s>", "<tool_call>", "</tool_response>", "[gMASK]", "<sop>", "<start_of_turn>",
+        "◁/think▷",
+    ],
+)  # fmt: skip
+def test_control_tokens_of_the_known_families_are_broken(token):
+    assert token not in delimit("abstract", f"Mice. {token}user")
+    assert f"{token[0]} {token[1:]}" in delimit("abstract", f"Mice. {token}user")
+
+
+@pytest.mark.parametrize("text", ["p < 0.05, |x|<|y", "[1] and [Inst], <ss>, see [IMAGE]", "a << b", "<sup>2</sup>"])
+def test_other_text_keeps_its_bytes(text):
+    assert text.replace("<|", "< |") in delimit("abstract", text)
+
+
+@pytest.mark.parametrize(
     ("text", "told"),
     [
         ("## user\nx", "must open with"),

@@ -37,7 +37,7 @@ def test_no_file_log_or_reply_holds_the_key(server, settings, tmp_path, caplog):
             return replies, repr(door), repr(vars(door))
 
     replies, *shown = asyncio.run(many())
-    assert {reply.outcome for reply in replies} == {"ok", "refused", "failed"}
+    assert {reply.outcome for reply in replies} == {"ok", "refused", "failed", "invalid"}
     assert replies[0].text == "Your key is [API key]"
     cache = Cache(Database(tmp_path / "c.db"))
     write_replay(cache, tmp_path / "replay.jsonl")

@@ -8,7 +8,7 @@ import networkx as nx
 from pydantic import BaseModel, ConfigDict
 
 from schemas.errors import BadInput
-from schemas.llm import Image, Parameters, Reply
+from schemas.llm import UNANSWERED, Image, Parameters, Reply
 from schemas.mindmap import Tree, tree_shape
 from schemas.mindmap_graphs import from_networkx
 from tasks.corpus.mindmaps import map_problem
@@ -182,7 +182,7 @@ def _read(reading: Reading, reply: Reply[FigureTree], max_label: int) -> None:
     reading.prompt_id = load_prompt(TREE).ref.name
     reading.raw = reply.raw.decode("utf-8", "replace") or None
     reading.note = reply.reason or None
-    reading.outcome = reply.outcome
+    reading.outcome = UNANSWERED.get(reply.outcome, "ok")
     if reply.answer is None:
         return
     if not reply.answer.shows_tree:

@@ -107,3 +107,30 @@ def test_a_topic_that_fell_back_is_marked_and_asked_again_alone(arena: Arena, en
 
 def test_rerun_says_what_to_name(arena: Arena) -> None:
     assert "--outcome failed" in arena("rerun")[2]
+
+
+def test_an_empty_reply_is_asked_for_again_and_a_kept_one_once_it_is_forgotten(
+    arena: Arena, endpoint: Endpoint, server: ScriptedServer
+) -> None:
+    undisturbed = arena.json(*ZERO_SHOT, "--root", elsewhere(arena))
+    empty, refused = sorted(set(endpoint.asked))[:2]
+    bad = {empty: completion(""), refused: completion(None, refusal="I will not")}
+    asked: list[str] = []
+
+    def answer(seen: Seen, number: int) -> Answer:
+        asked.append(title := read_question(seen.json).first("title"))
+        return bad.get(title) or completion(title.split()[-1])
+
+    server.play(answer)
+    assert arena.json(*ZERO_SHOT)["scores"]["graded"][0]["fallbacks"] == 2
+    asked.clear()
+    bad.clear()
+    arena.json("rerun", "--outcome", "failed")
+    assert set(asked) == {empty}, "a refusal is kept"
+    (row,) = arena.json("llm", "forget", "--outcome", "refused", "--dry-run")
+    assert (row["outcome"], row["model"], row["calls"]) == ("refused", "m", 1)
+    assert arena.json("llm", "forget", "--outcome", "refused") == [row]
+    assert arena.json("llm", "forget", "--outcome", "refused") == []
+    healed = arena.json("rerun", "--outcome", "failed")
+    assert set(asked) == {empty, refused}
+    assert {slot: healed["datasets"][slot] for slot in undisturbed["datasets"]} == undisturbed["datasets"]
