@@ -5,8 +5,12 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Annotated
 
-from flows.commands.options import Whole
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from flows.commands.options import NUMBER
 from flows.commands.terminal import show_json, show_note, show_rows, show_scores, show_text
 from flows.pipeline import summaries as tables
 from flows.pipeline.machine import Machine
@@ -33,7 +37,11 @@ BUILDERS = OrganizationSettings(
 )
 
 
-def demo(*, folder: Path = Path("demo"), papers: Whole = 500, json: bool = False) -> None:
+Papers = Annotated[int, NUMBER, Parameter(validator=Number(gte=150))]
+"""A number of papers that has surveys with figures: the first ones of a synthetic release are papers 132 to 143."""
+
+
+def demo(*, folder: Path = Path("demo"), papers: Papers = 500, json: bool = False) -> None:
     """Build, index, run and report on a small synthetic release, with Prefect flows.
 
     Uses the Prefect server at PREFECT_API_URL, or starts one that stops with the demo. A stand-in on this machine
@@ -41,7 +49,7 @@ def demo(*, folder: Path = Path("demo"), papers: Whole = 500, json: bool = False
 
     Args:
         folder: Folder for the release, the store and the server's files.
-        papers: Number of papers in the release.
+        papers: Number of papers in the release, from 150 upwards.
         json: Print the counts and the scores as JSON.
     """
     clock = time.monotonic()

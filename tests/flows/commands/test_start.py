@@ -16,6 +16,8 @@ from flows.commands.display import Display
 from flows.pipeline.fingerprints import FILE
 from flows.pipeline.walk import StageLabel
 from schemas.settings import Resources
+from tasks.demo.figures import write_figures
+from tasks.demo.papers import PaperGenerator
 from tasks.store.store import Request, Store
 from tests.flows.conftest import Arena, Chain
 
@@ -141,3 +143,11 @@ def test_an_interrupted_stage_is_named(chain: Chain, store: Store, capsys: pytes
         with pytest.raises(KeyboardInterrupt, match="surveys, 0 s so far"):
             execute(Request(surveys.stage, surveys.settings, {"papers": built}), StageLabel("surveys", False))
     assert "papers" in capsys.readouterr().err
+
+
+def test_a_demo_with_too_few_papers_is_refused_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tokens = ["demo", "--papers", "149", "--folder", str(tmp_path / "demo")]
+    assert cli.app.meta(tokens, exit_on_error=False, print_error=False) == cli.BAD_USAGE
+    assert "Must be >= 150" in capsys.readouterr().err
+    assert not (tmp_path / "demo").exists()
+    assert write_figures(tmp_path, PaperGenerator(42, 0.85, 2), 0.8, 150, broken=False) > 1
