@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from schemas.errors import UsageError
-from schemas.llm import UNANSWERED, Parameters
+from schemas.llm import UNANSWERED, CallOutcome, Parameters
 from tasks.corpus.survey_selector import Candidate, ModelConnection, SurveyAnswer, Verdict, survey_selector
 from tasks.llm.asker import Asker, in_threads
 from tasks.llm.filled_prompt import FilledPrompt, ask_by_batch
@@ -59,7 +59,8 @@ def _question(candidate: Candidate) -> FilledPrompt[SurveyAnswer]:
 
 def _judge(candidate: Candidate, asker: Asker, model_and_prompt: tuple[str, str]) -> Verdict:
     reply = _question(candidate).ask(asker)
-    source = (*model_and_prompt, UNANSWERED.get(reply.outcome, "ok"))
+    outcome: CallOutcome = UNANSWERED.get(reply.outcome, "ok")
+    source = (*model_and_prompt, outcome)
     if reply.answer is None:
         return Verdict(False, reply.reason[:MAX_REASON], *source)
     return Verdict(reply.answer.survey, " ".join(reply.answer.reason.split())[:MAX_REASON], *source)
