@@ -21,6 +21,9 @@ import pytest
 
 from tasks.demo.release import SyntheticSettings, write_release
 from tasks.demo.standin.server import NAME, StandIn, StandInSettings
+from tasks.store.editions import Editions
+from tasks.store.store import Store
+from tasks.store.whole_files import write_record
 
 REPOSITORY = Path(__file__).parents[2]
 RELEASE = "2026-01-06"
@@ -349,10 +352,10 @@ def copy_without(undisturbed: Path) -> Callable[[Path], Path]:
     def copy(root: Path) -> Path:
         shutil.copytree(undisturbed, root)
         path = root / "editions" / f"{RELEASE}.json"
-        edition = json.loads(path.read_text())
-        ref = edition["slots"].pop("embeddings/abstract")
-        shutil.rmtree(root / "embeddings" / ref["key"])
-        path.write_text(json.dumps(edition))
+        edition = Editions(Store(root)).load(RELEASE)
+        slots = dict(edition.slots)
+        shutil.rmtree(root / "embeddings" / slots.pop("embeddings/abstract").key)
+        write_record(path, edition.model_copy(update={"slots": slots}), copied=True)
         return root
 
     return copy
