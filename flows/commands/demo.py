@@ -1,6 +1,5 @@
 """`arena demo`: runs the whole pipeline on a synthetic release, with Prefect flows."""
 
-import os
 import time
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
@@ -16,6 +15,7 @@ from flows.pipeline import summaries as tables
 from flows.pipeline.machine import Machine
 from flows.pipeline.pace import show_seconds
 from flows.pipeline.walk import Slots
+from flows.server.environment import replaced_variables
 from flows.server.local_server import prefect_api
 from schemas.settings import CorpusSettings, EncoderSettings, IndexSettings, OrganizationSettings, RunSettings
 from tasks.demo.release import SyntheticSettings, write_release
@@ -38,7 +38,7 @@ BUILDERS = OrganizationSettings(
 
 
 Papers = Annotated[int, NUMBER, Parameter(validator=Number(gte=150))]
-"""A number of papers that has surveys with figures: the first ones of a synthetic release are papers 132 to 143."""
+"""Enough papers for surveys with figures: the first surveys of a synthetic release are papers 132 to 143."""
 
 
 def demo(*, folder: Path = Path("demo"), papers: Papers = 500, json: bool = False) -> None:
@@ -73,16 +73,8 @@ def stand_in(log: Path) -> Generator[None]:
     with StandIn(StandInSettings(log=log)) as server:
         names = {"BASE_URL": server.url, "PROVIDER": NAME, "MODEL": NAME, "API_KEY": "none"}
         mine = {f"ARENA_LLM_{name}": value for name, value in names.items()}
-        theirs = {name: value for name, value in os.environ.items() if name.startswith("ARENA_LLM_")}
-        for name in theirs:
-            del os.environ[name]
-        os.environ.update(mine)
-        try:
+        with replaced_variables(mine, lambda name: name.startswith("ARENA_LLM_")):
             yield
-        finally:
-            for name in mine:
-                del os.environ[name]
-            os.environ.update(theirs)
 
 
 def run_flows(release: str, machine: Machine) -> Slots:

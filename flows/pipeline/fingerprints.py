@@ -8,7 +8,6 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
 import schemas
@@ -18,6 +17,7 @@ from schemas.manifest import Fingerprint, Ref
 from tasks.store.recipes import PlannedStage
 from tasks.store.stages import declared_stages
 from tasks.store.store import Store
+from tasks.store.whole_files import write_whole
 
 FILE = ".settings.json"
 """In the root of the store; it may be deleted at any time."""
@@ -58,9 +58,7 @@ class Fingerprints:
         if len(self._known) == self._read_before:
             return
         try:
-            with NamedTemporaryFile("w", dir=self._path.parent, prefix=FILE, delete=False) as draft:
-                json.dump({"code": self._stamp, "known": self._known}, draft)
-            Path(draft.name).replace(self._path)
+            write_whole(self._path, json.dumps({"code": self._stamp, "known": self._known}).encode())
         except OSError:  # a store that cannot be written is shown as well, only more slowly
             return
 

@@ -1,10 +1,12 @@
-"""Says which environment variables the server and the workers that this machine starts get; they get no others.
+"""Environment variables: which ones the server and the workers of this machine get, and how a command sets its own.
 
 A worker hands its environment to every run, and who may use the server's API can start runs. So a worker holds only
 what flows need.
 """
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 
 # fmt: off
 _SYSTEM = frozenset({
@@ -42,3 +44,18 @@ def for_flows(name: str) -> bool:
 
 def _for_any_program(name: str) -> bool:
     return name in _SYSTEM or name.startswith(_SYSTEM_PREFIXES)
+
+
+@contextmanager
+def replaced_variables(mine: Mapping[str, str], replaces: Callable[[str], bool]) -> Generator[None]:
+    """Sets variables of this process in place of all whose name `replaces` accepts, until the context ends."""
+    theirs = {name: value for name, value in os.environ.items() if replaces(name)}
+    for name in theirs:
+        del os.environ[name]
+    os.environ.update(mine)
+    try:
+        yield
+    finally:
+        for name in mine:
+            os.environ.pop(name, None)
+        os.environ.update(theirs)

@@ -14,7 +14,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from flows.server.environment import server_environment
+from flows.server.environment import replaced_variables, server_environment
 from schemas.errors import ArenaError, UsageError
 
 STARTUP_TIMEOUT, SHUTDOWN_TIMEOUT = 120.0, 15.0
@@ -63,7 +63,7 @@ def prefect_api(folder: Path, port: int = 0) -> Generator[str]:
     try:
         _wait_until_healthy(server, port, folder / "server.log")
         with (
-            _settings(home | {"PREFECT_API_URL": url, "PREFECT_API_AUTH_STRING": auth}),
+            replaced_variables(home | {"PREFECT_API_URL": url, "PREFECT_API_AUTH_STRING": auth}, _sets_prefect),
             send_events_and_logs(),
         ):
             yield url
@@ -72,23 +72,9 @@ def prefect_api(folder: Path, port: int = 0) -> Generator[str]:
         (folder / AUTH_FILE).unlink(missing_ok=True)
 
 
-@contextmanager
-def _settings(ours: dict[str, str]) -> Generator[None]:
-    """Replaces all settings of Prefect in the environment, those of its log apart: they may name another server."""
-    theirs = {
-        name: value
-        for name, value in os.environ.items()
-        if name.startswith("PREFECT_") and not name.startswith("PREFECT_LOGGING_")
-    }
-    for name in theirs:
-        del os.environ[name]
-    os.environ.update(ours)
-    try:
-        yield
-    finally:
-        for name in ours:
-            os.environ.pop(name, None)
-        os.environ.update(theirs)
+def _sets_prefect(name: str) -> bool:
+    """Returns whether a variable is a setting of Prefect that may name another server; those of its log do not."""
+    return name.startswith("PREFECT_") and not name.startswith("PREFECT_LOGGING_")
 
 
 def _make_private(folder: Path) -> None:

@@ -17,6 +17,7 @@ import psutil
 import pytest
 
 from flows.server import local_server
+from flows.server.environment import replaced_variables
 from flows.server.local_server import AUTH_FILE, prefect_api
 from schemas.errors import ArenaError, UsageError
 
@@ -137,7 +138,7 @@ def test_settings_of_other_servers_are_set_aside_and_come_back(monkeypatch):
     theirs = {"PREFECT_API_KEY": "cloud", "PREFECT_SERVER_DATABASE_CONNECTION_URL": "postgresql://theirs"}
     for name, value in (theirs | {"PREFECT_LOGGING_LEVEL": "DEBUG"}).items():
         monkeypatch.setenv(name, value)
-    with local_server._settings({"PREFECT_API_AUTH_STRING": "arena:ours"}):
+    with replaced_variables({"PREFECT_API_AUTH_STRING": "arena:ours"}, local_server._sets_prefect):
         assert os.environ["PREFECT_API_AUTH_STRING"] == "arena:ours"
         assert os.environ["PREFECT_LOGGING_LEVEL"] == "DEBUG"
         assert not theirs.keys() & os.environ.keys()
