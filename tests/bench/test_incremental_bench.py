@@ -24,7 +24,7 @@ from rich.table import Table
 
 from flows.pipeline.machine import Machine
 from flows.pipeline.release_files import open_files, open_update
-from flows.pipeline.walk import Pipeline, build_labelled
+from flows.pipeline.walk import Pipeline, Slots, build_labelled
 from schemas.manifest import Ref
 from schemas.settings import CorpusSettings, EncoderSettings, IndexSettings, Resources
 from tasks.demo.release import SyntheticSettings, write_release
@@ -106,6 +106,18 @@ def peak_memory() -> float:
     return int(re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())[0]) / 1024
 
 
+def build_slots(
+    pipeline: Pipeline, machine: Machine, earlier: str | None, corpus: CorpusSettings, index: IndexSettings
+) -> Slots:
+    """Builds corpus and indexes of an edition that is named after its release: by diff when there is an earlier one."""
+    release = pipeline.edition
+    if earlier:
+        slots = pipeline.update_corpus(corpus, open_update(machine, earlier, release))
+    else:
+        slots = pipeline.build_corpus(corpus, open_files(machine, release))
+    return slots | pipeline.build_indexes(index)
+
+
 def build(machine: Machine, release: str, earlier: str | None) -> dict[str, Any]:
     """Builds an edition in this process: by slot seconds, peak memory so far in MiB, digests; what was worked on."""
     start_up = _start_up()
@@ -124,12 +136,7 @@ def build(machine: Machine, release: str, earlier: str | None) -> dict[str, Any]
             worked.update({name: notes[name] for name in worked.keys() & notes.keys()})
         return built.ref
 
-    pipeline = Pipeline(store, release, execute)
-    if earlier:
-        slots = pipeline.update_corpus(CORPUS, open_update(machine, earlier, release))
-    else:
-        slots = pipeline.build_corpus(CORPUS, open_files(machine, release))
-    slots |= pipeline.build_indexes(INDEX)
+    slots = build_slots(Pipeline(store, release, execute), machine, earlier, CORPUS, INDEX)
     return {
         "seconds": seconds,
         "peaks": peaks,

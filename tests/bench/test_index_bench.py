@@ -143,13 +143,19 @@ def test_embedding_keeps_the_encoders_speed(table: list[Row], tmp_path: Path, mo
     assert row.ratio >= 0.95
 
 
-def test_dense_search_beside_faiss(table: list[Row]) -> None:
-    faiss.omp_set_num_threads(1)
-    rng = np.random.default_rng(10)
+def made_index(rng: np.random.Generator) -> tuple[np.ndarray, faiss.IndexFlatIP]:
+    """Random unit vectors, `(VECTORS, DIMENSIONS) float32`, and an exact index over them."""
     vectors = rng.standard_normal((VECTORS, DIMENSIONS), dtype=np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     bare = faiss.IndexFlatIP(DIMENSIONS)
     bare.add(vectors)
+    return vectors, bare
+
+
+def test_dense_search_beside_faiss(table: list[Row]) -> None:
+    faiss.omp_set_num_threads(1)
+    rng = np.random.default_rng(10)
+    vectors, bare = made_index(rng)
     index = DenseIndex(bare, np.arange(VECTORS))
     queries = vectors[:QUERIES]
     kept = rng.random(VECTORS) < 0.7
@@ -180,10 +186,7 @@ def test_queries_searched_together_beside_one_by_one(table: list[Row]) -> None:
     """Filters as topics have them: most documents are older than the survey, and few are surveys."""
     faiss.omp_set_num_threads(1)
     rng = np.random.default_rng(11)
-    vectors = rng.standard_normal((VECTORS, DIMENSIONS), dtype=np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    bare = faiss.IndexFlatIP(DIMENSIONS)
-    bare.add(vectors)
+    vectors, bare = made_index(rng)
     index = DenseIndex(bare, np.arange(VECTORS))
     queries, days = vectors[:TOGETHER], rng.random(VECTORS)
     kept = [days < horizon for horizon in rng.beta(5, 1, TOGETHER)]

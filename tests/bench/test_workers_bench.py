@@ -19,12 +19,11 @@ from rich.console import Console
 from rich.table import Table
 
 from flows.pipeline.machine import Machine
-from flows.pipeline.release_files import open_files, open_update
 from flows.pipeline.walk import Pipeline, StageLabel, build_labelled
 from schemas.manifest import Ref
 from schemas.settings import CorpusSettings, IndexSettings
 from tasks.store.store import Request, Store
-from tests.bench.test_incremental_bench import NEW, OLD, write_weeks
+from tests.bench.test_incremental_bench import NEW, OLD, build_slots, write_weeks
 from tests.conftest import REPOSITORY
 
 PAPERS = int(os.environ.get("ARENA_BENCH_PAPERS", "20000"))
@@ -63,12 +62,7 @@ def build(machine: Machine, release: str, earlier: str | None) -> dict[str, Any]
         times[label.slot] = time.perf_counter() - start, cpu_seconds() - spent
         return built.ref
 
-    pipeline = Pipeline(store, release, execute)
-    if earlier:
-        slots = pipeline.update_corpus(CORPUS, open_update(machine, earlier, release))
-    else:
-        slots = pipeline.build_corpus(CORPUS, open_files(machine, release))
-    slots |= pipeline.build_indexes(INDEX)
+    slots = build_slots(Pipeline(store, release, execute), machine, earlier, CORPUS, INDEX)
     return {"times": times, "digests": {slot: ref.digest for slot, ref in slots.items()}}
 
 

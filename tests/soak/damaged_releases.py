@@ -13,8 +13,9 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from isal import igzip
 
+from tests.soak.commands import run_arena
 from tests.soak.ledger import Outcome, Verdict
-from tests.soak.world import CHAPTERS, NEW, OLD, World, run_arena
+from tests.soak.world import CHAPTERS, NEW, OLD, World
 
 DATASETS = {"papers": "corpusid", "abstracts": "corpusid", "citations": "citationid"}
 """Datasets that are damaged, with the field that identifies a record."""

@@ -3,8 +3,9 @@
 import random
 from pathlib import Path
 
+from tests.soak.commands import Finished, run_arena
 from tests.soak.ledger import Outcome, Verdict
-from tests.soak.world import CHAPTERS, CORPUS, OLD, Finished, World, run_arena
+from tests.soak.world import CHAPTERS, CORPUS, OLD, World
 
 USES = (
     ("edition", "verify", "{edition}"),

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import psutil
 
+from tests.soak.commands import Finished, Running
 from tests.soak.ledger import Outcome, Verdict
-from tests.soak.world import CHAPTERS, Finished, Running, World
+from tests.soak.world import CHAPTERS, World
 
 WAYS = ("command", "command", "group", "child", "child", "terminate", "interrupt", "model")
 """Who is killed; terminate and interrupt are the signals that a service manager and Ctrl-C send."""

@@ -6,8 +6,9 @@ import subprocess
 import time
 from pathlib import Path
 
+from tests.soak.commands import Running, run_arena
 from tests.soak.ledger import Outcome, Verdict
-from tests.soak.world import CHAPTERS, OLD, Running, World, run_arena
+from tests.soak.world import CHAPTERS, OLD, World
 
 MIB = 2**20
 NEIGHBOURS = (("gc", "--delete"), ("status",), ("edition", "list"), ("edition", "verify", OLD))

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import psutil
 
+from tests.soak.commands import Finished, Running, run_arena
 from tests.soak.hostile_server import CHAT_ONLY, MODES
 from tests.soak.ledger import Outcome, Verdict
-from tests.soak.world import CHAPTERS, OLD, Finished, Running, World, run_arena
+from tests.soak.world import CHAPTERS, OLD, World
 
 PAIRS = [
     (door, mode)
