@@ -8,7 +8,7 @@ VENV := .venv
 RUN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 TOOLS := build/tools
-EXTRAS := dense,organize,llm,pdf,flair,docs,dev
+EXTRAS := dense,organize,llm,pdf,serve,inspect,onnx,flair,docs,dev
 export HF_HUB_OFFLINE ?= 1
 
 .PHONY: demo test lint types docs bench ui e2e soak lock sbom
