@@ -48,6 +48,7 @@ app.command(run := App(name="run", help="Run systems on an edition's topics and 
 _add(run, "run:discovery")
 _add(run, "run:selection")
 _add(run, "run:organization")
+_add(app, "submit:submit")
 _add(app, "build:report")
 _add(app, "search:search")
 _add(app, "judge:judge")

@@ -81,10 +81,11 @@ STAGE_PATTERN = r"^[a-z][a-z0-9_]*$"
 DatasetName = Literal[
     "papers", "abstracts", "citations", "s2orc", "s2orc_v2", "mindmaps", "figures", "surveys",
     "airqa_questions", "airqa_metadata", "airqa_processed", "airqa_pdfs",
-    "search_queries", "recorded_results", "human_judgments",
+    "search_queries", "recorded_results", "human_judgments", "submission",
 ]  # fmt: skip
 """The datasets that the pipeline reads: Semantic Scholar's, `mindmaps`, which people transcribe, `figures`,
-as an extractor lays them out, `surveys` of an imported set, and AirQA's files."""
+as an extractor lays them out, `surveys` of an imported set, AirQA's files, and `submission`, a run of a system from
+outside."""
 
 Field = Literal["title", "abstract", "title_abstract", "text"]
 """What of a document is indexed. A missing abstract is replaced by the title."""

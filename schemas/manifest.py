@@ -137,6 +137,18 @@ class Manifest(BaseModel):
         """The name under which other stages refer to this dataset."""
         return Ref(stage=self.stage, key=self.key, digest=self.digest)
 
+    @property
+    def tag(self) -> str:
+        """Name of the run, or of the system whose trees or answers the dataset holds, by whichever stage.
+
+        Raises:
+            StoreError: The dataset is of a stage without such names.
+        """
+        tag = self.parameters.get("tag")
+        if not isinstance(tag, str):
+            raise StoreError(f"dataset {self.stage}/{self.key}: expected a run, trees or answers, which have a tag")
+        return tag
+
     def settings(self, stage: StageOf[S]) -> S:
         """Returns the settings that the dataset was made with; a setting added since has its default.
 

@@ -100,6 +100,15 @@ def _tree_row(store: Store, ref: Ref) -> Row:
     }
 
 
+def answer_rows(store: Store, slots: Mapping[str, Ref]) -> list[Row]:
+    """Returns the share of questions answered correctly of each `airqa/scores/` slot, with its 95 % interval."""
+    import polars as pl
+
+    found = [store.open(ref) for slot, ref in slots.items() if slot.startswith("airqa/scores/")]
+    rows = pl.concat([pl.read_parquet(dataset.files("summaries")).filter(group="all") for dataset in found])
+    return rows.drop("group").to_dicts()
+
+
 def people_rows(scores: Sequence[Row], task: "RankingTask") -> list[Row]:
     """Returns score rows with one cell per measure: `mean (low-high)`."""
     from tasks.metrics.ranking import column_labels

@@ -36,7 +36,6 @@ from tasks.metrics.headings import (
 )
 from tasks.metrics.trees import SENSITIVITY, normalised_distance, threshold_sensitivity, tree_edit_distance
 from tasks.organization.heading_vectors import LABEL_ENCODER, LabelVectors
-from tasks.organization.organize import organize
 from tasks.stats.intervals import RESAMPLES
 from tasks.stats.summaries import Members, means, summarize
 from tasks.store.dataset import Dataset
@@ -128,7 +127,7 @@ def tree_scores(work: Workspace[TreeScoreSettings]) -> None:
         MissingDependency: The encoder or FLAIR is not installed.
     """
     settings, trees = work.settings, work.dataset("trees")
-    tag = trees.manifest.settings(organize).tag + settings.mark
+    tag = trees.manifest.tag + settings.mark
     pairs = _pairs(trees, work.dataset("mindmaps"))
     groups = in_shards(pairs, SHARD_TOPICS)
     scorer: TreeScorer | None = None

@@ -20,7 +20,6 @@ from tasks.llm.journal import SubjectRows
 from tasks.llm.subjects import Subjects, answer_subjects
 from tasks.paperqa.answer_judge import DoorJudge
 from tasks.paperqa.evaluators import score_answer
-from tasks.paperqa.runs import paperqa_run
 from tasks.stats.intervals import RESAMPLES
 from tasks.stats.summaries import group_members, summarize
 from tasks.store.parquet import read_tables, write_rows
@@ -62,7 +61,7 @@ def paperqa_scores(work: Workspace[AnswerScoreSettings]) -> None:
         StageFailed: The run answers a question that `questions` does not hold.
     """
     answers = _paired(work)
-    tag = work.dataset("run").manifest.settings(paperqa_run).tag
+    tag = work.dataset("run").manifest.tag
     subjects = Subjects(
         items=answers,
         shard_size=SHARD_ANSWERS,

@@ -13,7 +13,6 @@ from schemas.settings import TopicSubset
 from schemas.tables.scores import SCORES, SUMMARIES, ScoreRow, SummaryRow
 from tasks.metrics.ranking import Labels, all_measures, evaluate_run
 from tasks.ranking.evaluated_topics import evaluated_topics, read_qrels
-from tasks.ranking.runs import run as run_stage
 from tasks.stats.intervals import RESAMPLES
 from tasks.stats.summaries import Members, group_members, means, summarize
 from tasks.store.dataset import Dataset
@@ -65,7 +64,7 @@ def scores(work: Workspace[ScoreSettings]) -> None:
         StageFailed: The run was made for other topics than the settings ask for.
     """
     run, topics = work.dataset("run"), evaluated_topics(work.dataset("topics"), work.settings)
-    tag = run.manifest.settings(run_stage).tag
+    tag = run.manifest.tag
     outcomes = _read_outcomes(run, topics, tag)
     groups = group_members([[f"field:{field}" for field in fields] for fields in topics["fields_of_study"].to_list()])
     for shard in work.pending(["scores"]):

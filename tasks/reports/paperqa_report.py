@@ -7,7 +7,6 @@ from typing import Any
 import polars as pl
 
 from schemas.llm import STAND_IN
-from tasks.paperqa.runs import paperqa_run
 from tasks.paperqa.scores import paperqa_scores
 from tasks.reports.blocks import Report, counted
 from tasks.reports.render import page_templates
@@ -53,9 +52,9 @@ def compose(source: ReportSource, settings: ReportSettings) -> Report:
 
 
 def _warnings(source: ReportSource) -> Iterator[str]:
-    runs = {tag: source.datasets[RUNS + tag].manifest.settings(paperqa_run) for tag in scored_tags(source)}
+    runs = {tag: source.datasets[RUNS + tag].manifest.parameters for tag in scored_tags(source)}
     judges = [source.datasets[SCORES + tag].manifest.settings(paperqa_scores).judge for tag in runs]
-    if any(run.model.provider == STAND_IN for run in runs.values()):
+    if any(made.get("model", {}).get("provider") == STAND_IN for made in runs.values()):
         yield (
             "In runs whose names end in +stand-in, a program that counts shared words answered in place of a language "
             "model. Their figures show that the pipeline works; they say nothing about the systems."
@@ -70,7 +69,7 @@ def _warnings(source: ReportSource) -> Iterator[str]:
             yield f"The contents of {count:,} of {len(made):,} papers were made up from their abstracts."
         if count := made.count(None):
             yield f"{count:,} of {len(made):,} papers have no processed data: systems can find only their abstracts."
-    if any(run.limit_questions for run in runs.values()):
+    if any(made.get("limit_questions") for made in runs.values()):
         yield "Some runs answer only the first questions: use these figures for development only."
 
 

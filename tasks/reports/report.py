@@ -12,7 +12,6 @@ from tasks.corpus.documents import documents
 from tasks.exports.edition import RUN, Edition
 from tasks.exports.exporter import find_exporter
 from tasks.index.embeddings import embeddings
-from tasks.ranking.runs import run
 from tasks.reports.blocks import FigureBlock, Report, Section, counted
 from tasks.reports.render import to_csv, to_html, to_json, to_markdown
 from tasks.reports.source import ReportSource
@@ -83,12 +82,11 @@ def _warnings(source: ReportSource) -> Iterator[str]:
     stages = ("surveys", "extracted_mindmaps")
     if played := [name for name in stages if any(_asked(d) == STAND_IN for d in source.of_stage(name))]:
         yield f"The {STAND_IN} answered for {' and '.join(played)}: this edition is a rehearsal."
-    runs = [source.datasets[f"run:{tag}"].manifest.settings(run) for tag in source.tags]
-    for limit in sorted({made.limit_topics for made in runs if made.limit_topics}):
+    runs = {tag: source.datasets[f"run:{tag}"].manifest.parameters for tag in source.tags}
+    for limit in sorted({limit for made in runs.values() if (limit := made.get("limit_topics"))}):
         yield f"Some runs are limited to the first {limit} topics: use these figures for development only."
-    sampled = [made for made in runs if made.sample_topics]
-    for size in sorted({made.sample_topics for made in sampled if made.sample_topics}):
-        tags = ", ".join(made.tag for made in sampled if made.sample_topics == size)
+    for size in sorted({size for made in runs.values() if (size := made.get("sample_topics"))}):
+        tags = ", ".join(tag for tag, made in runs.items() if made.get("sample_topics") == size)
         yield f"{tags}: over a sample of {size:,} topics. Only the tables of differences compare them with other runs."
 
 

@@ -9,9 +9,13 @@ import orjson
 import polars as pl
 
 from schemas.manifest import Ref
+from schemas.submission import Kind
 from schemas.tables.scores import SummaryRow
 from schemas.tables.topics import TOPICS, TopicRow
 from tasks.store.dataset import Dataset
+
+KINDS: Mapping[Kind, str] = {"desk_only": "desk only", "own_tools": "own tools", "closed": "closed"}
+"""What a system from outside may have used, in words."""
 
 
 class CheckedNumber(TypedDict):
@@ -85,6 +89,11 @@ class ReportSource:
         """Returns the datasets named `<prefix>:<tag>` by tag, sorted."""
         named = (name.partition(":") for name in sorted(self.datasets))
         return {tag: self.datasets[f"{prefix}:{tag}"] for start, _, tag in named if start == prefix and tag}
+
+    def shown(self, tag: str, kind: str = "run") -> str:
+        """Returns the name of a run as tables show it: one of a system from outside says what it may have used."""
+        system = self.datasets[f"{kind}:{tag}"].manifest.parameters.get("system")
+        return f"{tag} (submitted, {KINDS[system['kind']]})" if system else tag
 
     @property
     def tags(self) -> list[str]:

@@ -1,6 +1,6 @@
 """The retriever interface, and the leakage filter that every search applies."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import NamedTuple, Protocol
@@ -52,12 +52,17 @@ class Catalogue:
         Raises:
             BadInput: An id is not in the catalogue.
         """
+        known = self.holds(ids)
+        if not known.all():
+            raise BadInput(f"document {ids[~known][0]} is not in the corpus of {len(self.ids)} documents")
+        return np.searchsorted(self.ids, ids)
+
+    def holds(self, ids: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Returns which of `ids` are in the catalogue."""
         rows = np.searchsorted(self.ids, ids)
         known = rows < len(self.ids)
         known[known] = self.ids[rows[known]] == ids[known]
-        if not known.all():
-            raise BadInput(f"document {ids[~known][0]} is not in the corpus of {len(self.ids)} documents")
-        return rows
+        return known
 
 
 class Verdicts(NamedTuple):
@@ -96,6 +101,18 @@ class Allowed:
         """Returns the filter of a topic; with `only`, searches can find these documents and no others."""
         mask = None if only is None else np.isin(catalogue.ids, np.fromiter(only, np.int64))
         return cls(catalogue, topic.topic_id, topic.horizon, mask)
+
+    def visible(self, ids: Sequence[int]) -> NDArray[np.bool_]:
+        """Returns for each document, `(n,) bool`, whether the topic may see it; one that does not exist it may not.
+
+        Args:
+            ids: Any integers.
+        """
+        limits = np.iinfo(np.int64)
+        asked = np.array([i if limits.min <= i <= limits.max else limits.min for i in ids], np.int64)
+        seen = self.catalogue.holds(asked)
+        seen[seen] = self.judge(self.catalogue.rows(asked[seen])).kept
+        return seen
 
     def judge(self, rows: NDArray[np.intp]) -> Verdicts:
         """Applies the filter to catalogue positions `(n,)`."""

@@ -14,7 +14,9 @@ from tasks.store.hashes import Problem
 from tasks.store.store import Store
 from tasks.store.whole_files import read_record, write_record
 
-_OPEN_AFTER_PUBLISHING = ("run/", "scores/")
+_OPEN_AFTER_PUBLISHING = ("run/", "scores/", "trees/", "tree_scores/", "airqa/run/", "airqa/scores/")
+
+_REPORTS = ("report", "airqa/report")
 
 _NAME = re.compile(EDITION_PATTERN)
 
@@ -23,8 +25,8 @@ class Editions:
     """The editions of a store.
 
     An edition grows while it is a draft: each finished stage is recorded under a slot (`papers`, `bm25/abstract`,
-    `run/title.bm25.abstract`). Publishing freezes it: afterwards only runs of further systems, their scores and the
-    report can be added.
+    `run/title.bm25.abstract`). Publishing freezes it: afterwards only runs, trees and answers of further systems, their
+    scores and the report can be added.
     """
 
     def __init__(self, store: Store) -> None:
@@ -169,11 +171,11 @@ class Editions:
 
 
 def _may_change(slot: str, published: EditionManifest) -> bool:
-    """Whether a slot of a published edition may be set: the report, what judges of search engines found, and runs and
-    scores that are not there yet.
+    """Whether a slot of a published edition may be set: the report, what judges of search engines found, and what
+    systems that are not there yet returned, with its scores.
     """
     return (
-        slot == "report"
+        slot in _REPORTS
         or slot.startswith("search/")
         or (slot.startswith(_OPEN_AFTER_PUBLISHING) and slot not in published.slots)
     )

@@ -128,15 +128,23 @@ class OrganizationPlan:
         return tag + sample_mark(settings.subset_of(made_by.name))
 
     def _scores(self, trees: Step) -> Step:
-        settings = self.settings
-        rule = TreeScoreSettings(
-            encoder=label_encoder(settings.encoder),
-            threshold=settings.threshold,
-            distance=settings.distance,
-            clip=settings.clip,
-            entities=choose_entities(settings.entities, settings.entity_model),
-            entity_model=settings.entity_model,
-            seed=settings.seed,
-        )
-        slot = trees.slot.replace("trees/", "tree_scores/", 1) + rule.mark
-        return Step(slot, tree_scores, rule, {"trees": trees.slot, "mindmaps": "mindmaps"})
+        return plan_tree_scores(trees.slot, tree_score_settings(self.settings))
+
+
+def tree_score_settings(settings: OrganizationSettings) -> TreeScoreSettings:
+    """Returns how the trees of a task are scored."""
+    return TreeScoreSettings(
+        encoder=label_encoder(settings.encoder),
+        threshold=settings.threshold,
+        distance=settings.distance,
+        clip=settings.clip,
+        entities=choose_entities(settings.entities, settings.entity_model),
+        entity_model=settings.entity_model,
+        seed=settings.seed,
+    )
+
+
+def plan_tree_scores(trees: str, rule: TreeScoreSettings) -> Step:
+    """Returns the step that scores the trees in a slot."""
+    slot = trees.replace("trees/", "tree_scores/", 1) + rule.mark
+    return Step(slot, tree_scores, rule, {"trees": trees, "mindmaps": "mindmaps"})

@@ -125,16 +125,13 @@ def plan_runs(
             tag=tag,
         )
         steps.append(Step(f"airqa/run/{tag}", paperqa_run, chosen, inputs))
-    rule = AnswerScoreSettings(judge=judge)
-    return steps + [
-        Step(
-            step.slot.replace("/run/", "/scores/", 1),
-            paperqa_scores,
-            rule,
-            {"run": step.slot, "questions": "airqa/questions"},
-        )
-        for step in steps
-    ]
+    return steps + [plan_scores(step.slot, AnswerScoreSettings(judge=judge)) for step in steps]
+
+
+def plan_scores(run_slot: str, rule: AnswerScoreSettings) -> Step:
+    """Returns the step that scores the answers in a slot."""
+    slot = run_slot.replace("/run/", "/scores/", 1)
+    return Step(slot, paperqa_scores, rule, {"run": run_slot, "questions": "airqa/questions"})
 
 
 def run_tag(baseline: str, settings: PaperQaPlan, model: ModelName) -> str:

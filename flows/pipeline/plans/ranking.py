@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from flows.pipeline.plans.steps import Engine, Step, check_sample, encoder_mark, same_names, sample_mark, stemming_mark
 from schemas.llm import ModelName
-from schemas.settings import RunSettings
+from schemas.settings import RunSettings, TopicSubset
 from tasks.ranking.baseline import find_baseline
 from tasks.ranking.runs import SystemSettings, run
 from tasks.ranking.scores import ScoreSettings, scores
@@ -74,11 +74,13 @@ def plan_runs(settings: RunSettings, engines: Sequence[Engine], choose_model: Ca
     scored: list[Step] = []
     for name in settings.baselines:
         model = choose_model() if find_baseline(name).asks else None
-        rule = ScoreSettings.model_validate(settings.subset_of(name).model_dump())
         made = [plan_run(name, engine, settings, model) for engine in engines]
         runs += made
-        scored += [
-            Step(step.slot.replace("run/", "scores/", 1), scores, rule, {"run": step.slot, "topics": "topics"})
-            for step in made
-        ]
+        scored += [plan_scores(step.slot, settings.subset_of(name)) for step in made]
     return runs + scored
+
+
+def plan_scores(run_slot: str, subset: TopicSubset) -> Step:
+    """Returns the step that scores the run in a slot, over the topics that it was made for."""
+    rule = ScoreSettings.model_validate(subset.model_dump())
+    return Step(run_slot.replace("run/", "scores/", 1), scores, rule, {"run": run_slot, "topics": "topics"})

@@ -90,7 +90,8 @@ def _table(source: ReportSource, found: Mapping[str, Summaries]) -> TableBlock:
             "depth",
         )
         counts = (summaries["hsr"].covered, summaries["hsr"].topics) if "hsr" in summaries else (0, 0)
-        rows.append((tag, *(_estimate(summaries, name) for name in measures), *counts, settings.encoder.model))
+        shown = source.shown(tag.removesuffix(settings.mark), "trees") + settings.mark
+        rows.append((shown, *(_estimate(summaries, name) for name in measures), *counts, settings.encoder.model))
     sizes = ("Nodes", "Gold nodes", "Levels", "Covered", "Topics")
     columns = ("HSR", *ENTITY_MEASURES.values(), "TSD", "TSD / nodes", "TED", *sizes)
     return TableBlock(

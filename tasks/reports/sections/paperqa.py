@@ -26,13 +26,14 @@ def sections(source: ReportSource) -> list[Section]:
     if not tags:
         return []
     means = {tag: _means(source, tag) for tag in tags}
+    shown = {source.shown(tag, RUNS.removesuffix(":")): found for tag, found in means.items()}
     return [
         Section(
             "Questions over papers",
             "How many questions does a system answer correctly, by each question's own evaluator?",
             (
-                _table("paperqa_elements", "Percent correct by kind of evidence", means, ELEMENTS),
-                _table("paperqa_tasks", "Percent correct by kind of question and of evaluator", means, KINDS),
+                _table("paperqa_elements", "Percent correct by kind of evidence", shown, ELEMENTS),
+                _table("paperqa_tasks", "Percent correct by kind of question and of evaluator", shown, KINDS),
                 _outcomes(source, means),
                 _comparisons(source, means),
             ),

@@ -75,7 +75,7 @@ def _table(source: ReportSource, name: str, caption: str, task: RankingTask, lab
     for tag in source.tags:
         found = _by_measure(source, tag, labels)
         counts = next(iter(found.values()))
-        name_shown = marked(tag, counts.fallbacks, counts.topics)
+        name_shown = marked(source.shown(tag), counts.fallbacks, counts.topics)
         rows.append((name_shown, *(_estimate(found, measure) for measure in columns), counts.covered, counts.topics))
     header = ("Run", *columns.values(), "Covered", "Topics")
     return TableBlock(name, caption, header, tuple(rows), _NOTE, frozenset(columns.values()))
