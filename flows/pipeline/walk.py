@@ -275,6 +275,8 @@ def remedy(slot: str) -> str:
         return f"run: arena index --field {name} --ann hnsw"
     if stage in ("bm25", "embeddings"):
         return f"run: arena index --field {name}"
+    if stage == "edges":
+        return "run: arena rerun edges"
     if stage == "mindmaps":
         return "run: arena run organization --maps FILE"
     return "run: arena run discovery" if stage in ("run", "scores") else "run: arena build"

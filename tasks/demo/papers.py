@@ -26,6 +26,9 @@ FIRST_YEAR, LAST_YEAR = 2008, 2025
 MAX_REFERENCES = 60
 ABSTRACT_SHARE, NO_REFERENCES_SHARE = 0.95, 0.04
 
+UNCITED: tuple[Kind, ...] = ("questionnaire", "telescope")
+"""Kinds of papers that cite nothing and are not cited."""
+
 LINKS: tuple[tuple[Match, bool], ...] = (
     ("entry", True),
     ("mention", True),
@@ -86,6 +89,19 @@ def pick(random: Random, values: Sequence[T]) -> T:
     return values[int(random.random() * len(values))]
 
 
+def planted_references(number: int) -> list[int]:
+    """Returns the numbers of the papers that a paper of a planted release cites, all in its area and block.
+
+    A survey cites every paper of lower rank; a paper cites those whose rank is 1, 2, 4, 8, ... lower.
+    """
+    area, rank, block = _place(number)
+    kind = _kind(area, rank)
+    if kind in UNCITED:
+        return []
+    steps = range(1, rank + 1) if kind == "survey" else [1 << power for power in range(rank.bit_length())]
+    return [_number(area, rank - step, block) for step in steps if _kind(area, rank - step) == "paper"]
+
+
 class PaperGenerator:
     """Generates papers by number; a release consists of the first ones.
 
@@ -93,12 +109,15 @@ class PaperGenerator:
         seed: Any integer.
         full_text_share: Share of papers with full text, 0 to 1.
         paragraphs: Number of paragraphs in a section.
+        planted: Whether citations are those of `planted_references`. Papers of odd rank are then written in the words
+            of another area, so that citations alone connect them with their own.
     """
 
-    def __init__(self, seed: int, full_text_share: float, paragraphs: int) -> None:
+    def __init__(self, seed: int, full_text_share: float, paragraphs: int, planted: bool = False) -> None:
         self._seed = seed
         self._full_text_share = full_text_share
         self._paragraphs = paragraphs
+        self._planted = planted
         self.head = lru_cache(maxsize=16_384)(self._make_head)
         self._choices = lru_cache(maxsize=256)(self._make_choices)
 
@@ -124,11 +143,17 @@ class PaperGenerator:
             "percent": [str(number) for number in range(3, 60)],
         }
 
-    def _make_head(self, number: int) -> Head:
+    def _words(self, number: int) -> dict[str, Sequence[str]]:
+        """Returns the vocabulary in which a paper is written."""
         area, rank, block = _place(number)
+        disguised = self._planted and rank % 2 and _kind(area, rank) == "paper"
+        return self._choices((area + len(WORDS.areas) // 2) % len(WORDS.areas) if disguised else area, block)
+
+    def _make_head(self, number: int) -> Head:
+        area, rank, _ = _place(number)
         random = self._random(number, "head")
         kind = _kind(area, rank)
-        title = _sentence(pick(random, WORDS.titles[kind]), _Fill(random, self._choices(area, block)))
+        title = _sentence(pick(random, WORDS.titles[kind]), _Fill(random, self._words(number)))
         year = FIRST_YEAR + (LAST_YEAR - FIRST_YEAR) * rank // RANKS + random.randint(-3, 3) + 2 * (kind == "survey")
         year = min(LAST_YEAR, max(FIRST_YEAR, year))
         return Head(
@@ -146,10 +171,10 @@ class PaperGenerator:
 
     def paper(self, number: int) -> Paper:
         """Returns a paper by its number, from 0."""
-        area, _, block = _place(number)
+        area = _place(number)[0]
         head = self.head(number)
         random = self._random(number, "paper")
-        fill = _Fill(random, self._choices(area, block))
+        fill = _Fill(random, self._words(number))
         abstract = self._write(head, random, fill, 6) if random.random() < ABSTRACT_SHARE else None
         references = tuple(self._cite(head, random))
         has_text = random.random() < self._full_text_share
@@ -185,8 +210,11 @@ class PaperGenerator:
 
     def _cite(self, head: Head, random: Random) -> Iterator[Reference]:
         """Yields references to lower ranks of the same area: many for a survey, a few for a paper."""
+        if self._planted:
+            yield from (Reference(self.head(number), 1, "entry", True) for number in planted_references(head.number))
+            return
         area, rank, block = _place(head.number)
-        if head.kind in ("questionnaire", "telescope") or random.random() < NO_REFERENCES_SHARE:
+        if head.kind in UNCITED or random.random() < NO_REFERENCES_SHARE:
             return
         pool = [_number(area, lower, block) for lower in range(rank) if _kind(area, lower) in ("paper", "survey")]
         if block:

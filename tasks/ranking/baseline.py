@@ -72,6 +72,7 @@ class Baseline:
         version: Raised when its results change.
         asks: What it asks a language model for a topic; None: it asks none.
         opens_with: The query that it sends first; None: it cannot be known.
+        graph: Whether it uses the desk's `references` and `citations`.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Baseline:
     version: int
     asks: Demand | None = None
     opens_with: Opening | None = None
+    graph: bool = False
 
 
 _registry = Registry[Baseline]("baseline", "tasks.ranking.baselines", group="arena.baselines")
@@ -98,6 +100,7 @@ def baseline(
     version: int = 1,
     asks: Demand | None = None,
     opens_with: Opening | None = None,
+    graph: bool = False,
 ) -> Callable[[System], System]:
     """Registers a function as a baseline.
 
@@ -107,13 +110,14 @@ def baseline(
         version: Raised whenever its results can change.
         asks: What it asks a language model for a topic; required for systems that use `kit.model`.
         opens_with: The query that it sends first: topics' queries are then searched together, with the same results.
+        graph: Whether it uses `kit.desk.references` and `kit.desk.citations`: its desk then has the citation graph.
 
     Raises:
         ValueError: Another baseline has the name.
     """
 
     def decorate(system: System) -> System:
-        _registry.add(name, Baseline(name, description, system, version, asks, opens_with))
+        _registry.add(name, Baseline(name, description, system, version, asks, opens_with, graph))
         return system
 
     return decorate

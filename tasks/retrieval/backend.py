@@ -13,6 +13,7 @@ from tasks.retrieval.bm25 import Bm25Retriever
 from tasks.retrieval.dense import DenseRetriever
 from tasks.retrieval.desk import ResearchDesk
 from tasks.retrieval.documents import DocumentReader, load_catalogue
+from tasks.retrieval.graph import CitationGraph
 from tasks.retrieval.hybrid import DEPTH as FUSED
 from tasks.retrieval.hybrid import HybridRetriever
 from tasks.retrieval.retriever import Allowed, Catalogue, Retriever
@@ -34,10 +35,12 @@ class SearchBackend:
     primary: RetrieverName
     catalogue: Catalogue
     reader: DocumentReader
+    graph: CitationGraph | None = None
 
     def desk(self, topic: Topic, only: Collection[int] | None = None) -> ResearchDesk:
         """Returns a new desk for one topic; with `only`, its searches can find these documents and no others."""
-        return ResearchDesk(topic, self.engines, self.primary, Allowed.of(self.catalogue, topic, only), self.reader)
+        allowed = Allowed.of(self.catalogue, topic, only)
+        return ResearchDesk(topic, self.engines, self.primary, allowed, self.reader, self.graph)
 
     def announce(self, queries: Mapping[Topic, str], k: int) -> None:
         """Announces the query with which every topic opens, so that dense search answers many of them at once.
@@ -59,12 +62,12 @@ def open_backend(retriever: RetrieverName, datasets: Mapping[str, Dataset], reso
     Args:
         retriever: The primary engine; `hybrid` also makes `bm25` and `dense` available as engines of their own.
         datasets: `documents`, `surveys`, and the retriever's `REQUIRED_DATASETS`. Where `ann` is given beside
-            `embeddings`, dense search is approximate.
+            `embeddings`, dense search is approximate; where `edges` is given, desks have the citation graph.
         resources: Where the encoder and FAISS run.
 
     Raises:
         MissingDependency: A library or a model is not installed.
-        BadInput: An index cannot be read, or was built with another encoder.
+        BadInput: An index cannot be read, or was built with another encoder or for other documents.
     """
     engines: dict[str, Retriever] = {}
     if "bm25" in REQUIRED_DATASETS[retriever]:
@@ -74,7 +77,8 @@ def open_backend(retriever: RetrieverName, datasets: Mapping[str, Dataset], reso
     if retriever == "hybrid":
         engines["hybrid"] = HybridRetriever([engines["bm25"], engines["dense"]])
     catalogue = load_catalogue(datasets["documents"], datasets["surveys"])
-    return SearchBackend(engines, retriever, catalogue, DocumentReader(datasets["documents"]))
+    graph = CitationGraph(datasets["edges"], catalogue) if "edges" in datasets else None
+    return SearchBackend(engines, retriever, catalogue, DocumentReader(datasets["documents"]), graph)
 
 
 def _open_dense(datasets: Mapping[str, Dataset], resources: Resources) -> DenseRetriever:

@@ -8,13 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schemas.errors import BadInput
+from schemas.identifiers import CorpusId
 from schemas.topic import Hit, Topic
+from tasks.corpus.edges import Direction
+from tasks.retrieval.backoff import require_depth, trace_of
 from tasks.retrieval.documents import Document, DocumentReader
+from tasks.retrieval.graph import CitationGraph
 from tasks.retrieval.retriever import Allowed, Query, Retriever, Vector, WeightedTerms
+
+PAGE = 100
+"""Neighbours of a paper that are returned when no number is given."""
 
 
 class Search(NamedTuple):
-    """A row of the file `searches`: one query, and how many hits the leakage filter removed."""
+    """A row of the file `searches`: one query or lookup, and how many papers the leakage filter removed."""
 
     topic_id: int
     position: int
@@ -27,6 +34,13 @@ class Search(NamedTuple):
     dropped_survey: int
     dropped_date: int
     dropped_self: int
+
+
+class Neighbours(NamedTuple):
+    """Papers that a paper cites, or that cite it: a page of them by ascending corpus_id, and the number of all."""
+
+    papers: list[CorpusId]
+    total: int
 
 
 @runtime_checkable
@@ -69,6 +83,7 @@ class ResearchDesk:
         primary: The engine used when none is named.
         allowed: The topic's leakage filter.
         documents: Reads titles and abstracts.
+        graph: Who cites whom; None: `references` and `citations` cannot be used.
 
     Raises:
         BadInput: `primary` is not among the engines, or `allowed` is the filter of another topic.
@@ -81,6 +96,7 @@ class ResearchDesk:
         primary: str,
         allowed: Allowed,
         documents: DocumentReader,
+        graph: CitationGraph | None = None,
     ) -> None:
         if primary not in engines:
             raise BadInput(f"desk: no engine is named {primary!r}; there are: {', '.join(sorted(engines))}")
@@ -95,6 +111,7 @@ class ResearchDesk:
         self._primary = primary
         self._allowed = allowed
         self._documents = documents
+        self._graph = graph
 
     @property
     def searches(self) -> tuple[Search, ...]:
@@ -140,6 +157,58 @@ class ResearchDesk:
         """
         self.require_allowed(ids)
         return self._documents.read(ids)
+
+    @property
+    def has_graph(self) -> bool:
+        """Whether `references` and `citations` can be used."""
+        return self._graph is not None
+
+    def references(self, corpus_id: int, k: int = PAGE, offset: int = 0) -> Neighbours:
+        """Returns documents that a document cites, as far as the topic may see both.
+
+        A system that expands along citations first searches, then looks up the references and citations of what it
+        found, and ranks the papers by how often they turn up. It is registered with `@baseline(..., graph=True)`, and
+        its desk then has the edges. A lookup takes some microseconds, so following hundreds of papers costs little. One
+        page with a large `k` returns all neighbours of a paper.
+
+        Args:
+            corpus_id: A document that the topic may see.
+            k: Number of papers, >= 1.
+            offset: Papers to leave out at the beginning, >= 0.
+
+        Returns:
+            Papers `offset` to `offset + k` by ascending corpus_id, and how many there are. Both leave out what the
+            topic may not see, so they are those of the day before its horizon.
+
+        Raises:
+            BadInput: The topic may not see the document or it does not exist, `k` or `offset` is out of range, or the
+                desk has no edges.
+        """
+        return self._look_up(corpus_id, "references", k, offset)
+
+    def citations(self, corpus_id: int, k: int = PAGE, offset: int = 0) -> Neighbours:
+        """Returns documents that cite a document, as far as the topic may see both; otherwise as `references`."""
+        return self._look_up(corpus_id, "citations", k, offset)
+
+    def _look_up(self, corpus_id: int, direction: Direction, k: int, offset: int) -> Neighbours:
+        require_depth(k)
+        if offset < 0:
+            raise BadInput(f"{direction} of document {corpus_id}: the offset is {offset}; it must be at least 0")
+        if self._graph is None:
+            raise BadInput(
+                f"desk: the citation graph is not open, which {direction} needs; register the system with graph=True"
+            )
+        self.require_allowed([corpus_id])
+        catalogue = self._allowed.catalogue
+        (row,) = catalogue.rows(np.array([corpus_id], np.int64))
+        rows = self._graph.neighbours(int(row), direction)
+        verdicts = self._allowed.judge(rows)
+        kept = catalogue.ids[rows[verdicts.kept]]
+        page = kept[offset : offset + k].tolist()
+        asked = f"{corpus_id} from {offset}" if offset else str(corpus_id)
+        trace = trace_of(verdicts, 1, len(rows))
+        self._searches.append(Search(self.topic.topic_id, len(self._searches), asked, direction, k, len(page), *trace))
+        return Neighbours([CorpusId(found) for found in page], len(kept))
 
     @property
     def has_terms(self) -> bool:

@@ -68,7 +68,7 @@ def stage(
         settings: Type of its parameters; they enter the key whole.
         after: The stage that this one follows in the order of data, in which stages are listed and `--until` counts.
         inputs: Slots of an edition by the names under which the stage reads them, for a stage that no plan of this
-            project names: `arena rerun` then adds it to an edition.
+            project names, or that an older edition lacks: `arena rerun` then adds it to an edition.
     """
 
     def decorate(function: Callable[[Workspace[P]], None]) -> Stage[P]:

@@ -1,5 +1,7 @@
 """The research desk: which documents a system can reach, what is refused, and the record of searches."""
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,8 +12,11 @@ from schemas.topic import Hit, Topic
 from tasks.retrieval.bm25 import Bm25Retriever
 from tasks.retrieval.dense import DenseRetriever
 from tasks.retrieval.desk import ResearchDesk
+from tasks.retrieval.graph import CitationGraph
 from tasks.retrieval.hybrid import HybridRetriever
 from tasks.retrieval.retriever import Allowed, Found, Query, Retriever, Trace, Vector, WeightedTerms
+from tests.corpus.conftest import Corpus
+from tests.corpus.test_edges import build as build_edges
 from tests.retrieval.conftest import DIMENSIONS, Axes, Collection
 
 
@@ -126,3 +131,61 @@ def test_a_desk_needs_the_filter_of_its_own_topic(collection: Collection) -> Non
         ResearchDesk(first, engines, "bm25", Allowed.of(collection.catalogue, second), collection.reader)
     with pytest.raises(BadInput, match="no engine is named 'dense'"):
         ResearchDesk(first, engines, "dense", Allowed.of(collection.catalogue, first), collection.reader)
+
+
+def cite_in_a_circle(collection: Collection, root: Path) -> tuple[CitationGraph, list[int]]:
+    """A graph in which each document cites the ten before it, in a circle by id."""
+    ids = collection.catalogue.ids.tolist()
+    pairs = [(ids[place], ids[place - step]) for place in range(len(ids)) for step in range(1, 11)]
+    return CitationGraph(build_edges(Corpus(root), ids, pairs), collection.catalogue), ids
+
+
+def test_lookups_of_citations_come_in_pages_and_are_recorded(collection: Collection, tmp_path: Path) -> None:
+    graph, ids = cite_in_a_circle(collection, tmp_path)
+    topic = collection.topics[0]
+    allowed = Allowed.of(collection.catalogue, topic)
+    desk = ResearchDesk(topic, {"bm25": Bm25Retriever(collection.bm25)}, "bm25", allowed, collection.reader, graph)
+    visible = set(collection.catalogue.ids[allowed.judge(np.arange(len(ids))).kept].tolist())
+    found = {place: sorted({ids[place - step] for step in range(1, 11)} & visible) for place in range(len(ids))}
+    place = next(place for place, i in enumerate(ids) if i in visible and len(found[place]) > 2)
+    expected = found[place]
+    assert 3 <= len(expected) < 10
+    assert desk.has_graph
+    assert desk.references(ids[place]) == (expected, len(expected))
+    assert desk.references(ids[place], k=2, offset=1) == (expected[1:3], len(expected))
+    assert desk.references(ids[place], k=2, offset=99) == ([], len(expected))
+    citing = sorted({ids[(place + step) % len(ids)] for step in range(1, 11)} & visible)
+    assert desk.citations(ids[place], k=1) == (citing[:1], len(citing))
+    rows = [(row.query, row.retriever, row.k, row.returned, row.depth) for row in desk.searches]
+    assert rows == [
+        (f"{ids[place]}", "references", 100, len(expected), 10),
+        (f"{ids[place]} from 1", "references", 2, 2, 10),
+        (f"{ids[place]} from 99", "references", 2, 0, 10),
+        (f"{ids[place]}", "citations", 1, 1, 10),
+    ]
+    first = desk.searches[0]
+    assert first.dropped_survey + first.dropped_date + first.dropped_self == 10 - len(expected)
+
+
+def test_lookups_of_forbidden_documents_and_wrong_pages_are_refused(collection: Collection, tmp_path: Path) -> None:
+    graph, ids = cite_in_a_circle(collection, tmp_path)
+    topic = collection.topics[0]
+    allowed = Allowed.of(collection.catalogue, topic)
+    desk = ResearchDesk(topic, {"bm25": Bm25Retriever(collection.bm25)}, "bm25", allowed, collection.reader, graph)
+    kept = allowed.judge(np.arange(len(ids))).kept
+    seen, hidden = ids[int(kept.argmax())], ids[int(kept.argmin())]
+    for refuse, message in (
+        (lambda: desk.references(hidden), "must not be seen"),
+        (lambda: desk.citations(987_654), "not in the corpus"),
+        (lambda: desk.citations(seen, k=0), "at least 1"),
+        (lambda: desk.citations(seen, offset=-1), "at least 0"),
+        (lambda: desk_for(collection, topic).references(seen), "graph=True"),
+    ):
+        with pytest.raises(BadInput, match=message):
+            refuse()
+    assert desk.searches == ()
+
+
+def test_a_graph_of_other_documents_is_refused(collection: Collection, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="arena rerun edges"):
+        CitationGraph(build_edges(Corpus(tmp_path), [1, 2], [(1, 2)]), collection.catalogue)

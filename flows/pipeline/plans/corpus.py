@@ -11,6 +11,7 @@ from schemas.manifest import Ref
 from schemas.release import ReleaseDataset
 from schemas.settings import CorpusSettings
 from tasks.corpus.documents import DocumentSettings, documents
+from tasks.corpus.edges import EdgeSettings, edges
 from tasks.corpus.extracted_mindmaps import ExtractedMindmapSettings, extracted_mindmaps
 from tasks.corpus.figures.stage import FigureSettings, figures
 from tasks.corpus.figures.website import HttpFigureSettings
@@ -163,6 +164,7 @@ def _plan_from_records(
             TopicSettings(year_only_survey=settings.year_only_survey),
             same_names("surveys", "papers", "references", "documents"),
         ),
+        Step("edges", edges, EdgeSettings(), same_names("documents", "citation_records")),
         *maps,
         Step(
             "statistics",

@@ -42,9 +42,10 @@ def plan_run(
         UsageError: There is no such baseline.
     """
     tag = run_tag(f"{name}.oracle" if oracle else name, engine, settings, model)
+    baseline = find_baseline(name)
     system = SystemSettings(
         baseline=name,
-        baseline_version=find_baseline(name).version,
+        baseline_version=baseline.version,
         retriever=engine.retriever,
         field=engine.field,
         cutoff=settings.cutoff,
@@ -55,7 +56,8 @@ def plan_run(
     )
     slot = f"outlines/{tag}" if oracle else f"run/{tag}"
     maps = same_names("mindmaps") if oracle else {}
-    return Step(slot, run, system, same_names("topics", "documents", "surveys") | engine.inputs | maps)
+    edges = same_names("edges") if baseline.graph else {}
+    return Step(slot, run, system, same_names("topics", "documents", "surveys") | engine.inputs | edges | maps)
 
 
 def plan_runs(settings: RunSettings, engines: Sequence[Engine], choose_model: Callable[[], ModelName]) -> list[Step]:

@@ -35,7 +35,7 @@ class FigureSettings(Settings):
     )
 
 
-@stage("figures", version=1, settings=FigureSettings, after="topics")
+@stage("figures", version=1, settings=FigureSettings, after="edges")
 def figures(work: Workspace[FigureSettings]) -> None:
     """Writes one row for each figure with a readable picture, and the others with the reason to `dropped_figures`.
 

@@ -16,6 +16,9 @@ from schemas.llm import ModelName
 from schemas.manifest import Ref
 from schemas.release import ReleaseDataset, SourceFile
 from schemas.settings import CorpusSettings, EncoderSettings, IndexSettings, RunSettings
+from schemas.topic import Topic
+from tasks.ranking import baseline as baseline_module
+from tasks.ranking.baseline import Baseline, Kit, Ranking
 from tasks.store.stages import stage_position
 from tasks.store.store import Request
 
@@ -219,3 +222,15 @@ def test_an_unknown_baseline_is_refused_before_anything_runs():
 
 def test_a_run_names_the_model_that_it_asked():
     assert run_tag("decomposer", Engine("bm25", "abstract"), RunSettings(), MODEL) == "decomposer.bm25.abstract+model-1"
+
+
+def test_the_citation_graph_is_an_input_of_systems_that_use_it_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def follow(topic: Topic, kit: Kit) -> Ranking:
+        return Ranking(kit.desk.search(topic.title, kit.cutoff))
+
+    probe = Baseline("probe", "For a test.", follow, 1, graph=True)
+    monkeypatch.setitem(baseline_module._registry._things, "probe", probe)
+    engine = Engine("bm25", "abstract")
+    steps = plan_runs(RunSettings(baselines=("title", "probe")), [engine], lambda: MODEL)
+    inputs = {step.slot: step.inputs for step in steps if step.stage.name == "run"}
+    assert inputs["run/probe.bm25.abstract"] == {**inputs["run/title.bm25.abstract"], "edges": "edges"}
