@@ -13,6 +13,7 @@ LinkSource = Literal["bibliography", "citations", "both"]
 YearOnlySurvey = Literal["dec31", "jan1", "drop"]
 RetrieverName = Literal["bm25", "dense", "hybrid"]
 Stemming = Literal["none", "english"]
+Precision = Literal["fp32", "bf16", "fp16", "int8"]
 DistanceReading = Literal["ge", "free_ops", "aligned"]
 BaselineName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 
@@ -129,6 +130,11 @@ class EncoderSettings(Settings):
         description="Longer texts are cut after this number of tokens (or at the model's own limit).",
     )
     query_instruction: str = Field(default="", description="Text put before every query, but not before documents.")
+    precision: Precision = Field(
+        default="fp32",
+        description="How the encoder computes: in fp32; bf16 or fp16, which suit GPUs; int8, twice as fast on a CPU. "
+        "All but fp32 change vectors a little, and names of runs say so (+int8).",
+    )
 
 
 class IndexSettings(Settings):

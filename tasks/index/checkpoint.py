@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tasks.store.whole_files import write_whole
 
 BLOCK = 256
-"""Texts encoded between two looks at the clock; rounded to whole batches."""
+"""Texts encoded between two looks at the clock; rounded to whole batches, for each device."""
 
 KEPT_SECONDS, KEPT_TEXTS = 30.0, 4096
 """Encoded texts are written to disk after so many seconds, or so many texts, whichever comes first."""
@@ -30,6 +30,11 @@ class BlockEncoder(Protocol):
     @property
     def batch_size(self) -> int:
         """Number of texts encoded together."""
+        ...
+
+    @property
+    def parallel(self) -> int:
+        """Batches that are encoded at the same time."""
         ...
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -70,7 +75,7 @@ class EncodedBlocks:
         """
         vectors = np.empty((len(texts), self._encoder.dimensions), np.float16)
         order = np.argsort([-len(text) for text in texts], kind="stable")
-        size = self._encoder.batch_size * max(1, BLOCK // self._encoder.batch_size)
+        size = self._encoder.batch_size * max(1, BLOCK // self._encoder.batch_size) * self._encoder.parallel
         for start in range(0, len(texts), size):
             rows: list[int] = order[start : start + size].tolist()
             vectors[rows] = self._block([texts[row] for row in rows], [digests[row] for row in rows])

@@ -238,11 +238,13 @@ def _digest_array(digests: pa.ChunkedArray) -> NDArray[np.uint64]:
 
 
 def _describe(encoder: Encoder) -> dict[str, str | int]:
+    precision = encoder.settings.precision
     return {
         "model": encoder.settings.model,
         "dimensions": encoder.dimensions,
         "max_tokens": encoder.max_tokens,
-        "weights": encoder.weights_digest(),
+        "weights": encoder.weights,
+        **({} if precision == "fp32" else {"precision": precision}),
     }
 
 

@@ -1,5 +1,6 @@
 """Wraps a sentence encoder, which turns texts into unit vectors."""
 
+import copy
 import hashlib
 import importlib.util
 import logging
@@ -12,10 +13,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.errors import BadInput, MissingDependency
+from schemas.errors import BadInput, MissingDependency, UsageError
 from schemas.settings import EncoderSettings
+from tasks.index.replicas import Replicas
 
 if TYPE_CHECKING:
+    import torch
     from sentence_transformers import SentenceTransformer
 
 log = logging.getLogger(__name__)
@@ -43,27 +46,34 @@ class Encoder:
         batch_size: Number of texts encoded together.
         dimensions: Components of a vector.
         max_tokens: Tokens after which texts are truncated: the setting, or the model's own limit if that is lower.
+        weights: The sha256 of names and values of the weights, which tells apart two models of the same name.
 
     Raises:
-        MissingDependency: sentence-transformers is not installed, or the model's weights cannot be found.
+        MissingDependency: sentence-transformers (int8: onnxruntime) is not installed, or the weights cannot be found.
+        UsageError: A precision for CPUs is asked for on a GPU.
     """
 
     def __init__(self, settings: EncoderSettings, device: Device = "auto", batch_size: int = 0) -> None:
         self.settings = settings
         self._query_lock = Lock()
-        self._model = _load(settings.model, device)
+        if settings.precision == "int8" and device == "cuda":
+            raise UsageError("precision int8 is for CPUs; use bf16 or fp16 on a GPU, or --device cpu")
+        self._model = _load(settings.model, "cpu" if settings.precision == "int8" else device)
+        self.weights = _digest_weights(self._model)
+        if settings.precision == "int8":
+            _quantize(self._model)
+        elif settings.precision != "fp32":
+            self._model.to(dtype=_torch_type(settings.precision))
+        self._replicas = _replicate(self._model)
         self.batch_size = batch_size or BATCH_SIZES.get(self._model.device.type, GPU_BATCH)
         self.max_tokens = min(settings.max_tokens, self._model.max_seq_length or settings.max_tokens)
         self._model.max_seq_length = self.max_tokens
         self.dimensions = len(self._model.encode("word", show_progress_bar=False))
 
-    def weights_digest(self) -> str:
-        """Returns the sha256 of names and values of the weights, which tells apart two models of the same name."""
-        digest = hashlib.sha256()
-        for name, tensor in sorted(self._model.state_dict().items()):
-            digest.update(name.encode())
-            digest.update(tensor.detach().float().cpu().numpy().tobytes())
-        return digest.hexdigest()
+    @property
+    def parallel(self) -> int:
+        """Batches that are encoded at the same time."""
+        return len(self._replicas) if self._replicas else 1
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Returns unit vectors of documents, `(n, dim) float32`, in the order of `texts`.
@@ -73,7 +83,10 @@ class Encoder:
         Raises:
             BadInput: The model returned a vector that is zero or not finite.
         """
-        vectors = self._model.encode(list(texts), batch_size=self.batch_size, show_progress_bar=False)
+        if self._replicas:
+            vectors = self._replicas.encode(texts, self.batch_size)
+        else:
+            vectors = self._model.encode(list(texts), batch_size=self.batch_size, show_progress_bar=False)
         return unit_rows(np.asarray(vectors, np.float32).reshape(-1, self.dimensions))
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -113,6 +126,39 @@ def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         row = int(np.flatnonzero(~(np.isfinite(norms) & (norms > 0)))[0])
         raise BadInput(f"vector {row} of {len(vectors)} has norm {norms[row, 0]}, so it has no direction to search in")
     return vectors / norms
+
+
+def _digest_weights(model: "SentenceTransformer") -> str:
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().float().cpu().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _quantize(model: "SentenceTransformer") -> None:
+    try:
+        from tasks.index.quantized import quantize
+    except ImportError as error:
+        raise MissingDependency("precision int8 needs onnxruntime: pip install 'research-arena[onnx]'") from error
+    quantize(model)
+
+
+def _torch_type(precision: Literal["bf16", "fp16"]) -> "torch.dtype":
+    import torch
+
+    return torch.bfloat16 if precision == "bf16" else torch.float16
+
+
+def _replicate(model: "SentenceTransformer") -> Replicas | None:
+    """Returns copies of a model on all GPUs; None on a CPU, or when the model puts a prompt of its own before texts."""
+    import torch
+
+    if model.device.type != "cuda" or model.default_prompt_name:
+        return None
+    first = model.device.index or 0
+    others = [index for index in range(torch.cuda.device_count()) if index != first]
+    return Replicas([model, *(copy.deepcopy(model).to(f"cuda:{index}") for index in others)])
 
 
 def _load(model: str, device: Device) -> "SentenceTransformer":

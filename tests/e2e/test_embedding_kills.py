@@ -29,13 +29,10 @@ pytestmark = pytest.mark.e2e
 class CountingEncoder:
     """A toy encoder: takes its time, and writes down what it has encoded."""
 
-    dimensions, max_tokens, batch_size = 8, 8, 8
+    dimensions, max_tokens, batch_size, parallel, weights = 8, 8, 8, 1, "none"
 
     def __init__(self, settings: EncoderSettings, *options: Any) -> None:
         self.settings = settings
-
-    def weights_digest(self) -> str:
-        return "none"
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         time.sleep(SECONDS_A_TEXT * len(texts))

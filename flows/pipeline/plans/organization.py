@@ -121,7 +121,7 @@ class OrganizationPlan:
         tag = f"{made_by.name}.{source.name}" if source.name else made_by.name
         if "vectors" in made_by.needs and self.encoder:
             tag += "" if source.run else f".{settings.field}"
-            mark = encoder_mark(self.encoder.model)
+            mark = encoder_mark(self.encoder)
             tag += "" if mark in tag else mark
         if model:
             tag += f"+{model.short}"

@@ -139,7 +139,8 @@ def run_tag(baseline: str, settings: PaperQaPlan, model: ModelName) -> str:
     tag = f"{baseline}+{model.short}"
     tag += "+text" if settings.protocol == "text" else ""
     tag += "+library" if settings.scope == "library" else ""
-    return tag + encoder_mark(settings.encoder, PaperQaPlan().encoder) + limit_mark(settings.limit_questions)
+    tag += encoder_mark(EncoderSettings(model=settings.encoder), usual=PaperQaPlan().encoder)
+    return tag + limit_mark(settings.limit_questions)
 
 
 def plan_page(edition: str, slots: Mapping[str, object]) -> Step:

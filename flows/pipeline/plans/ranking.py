@@ -21,7 +21,7 @@ def run_tag(baseline: str, engine: Engine, settings: RunSettings, model: ModelNa
     if settings.cutoff != 100:
         tag += f"@{settings.cutoff}"
     if engine.encoder:
-        tag += encoder_mark(engine.encoder.model)
+        tag += encoder_mark(engine.encoder)
     tag += stemming_mark(engine.stemming)
     if engine.ann:
         tag += f"+{engine.ann}"

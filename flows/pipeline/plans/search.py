@@ -175,7 +175,7 @@ def _engine_tag(settings: SearchSettings, choice: Choice, encoder: EncoderSettin
         tag += "." + re.sub(r"[^A-Za-z0-9_.-]+", "-", where)
     tag = choice.label or tag
     if "embeddings" in engine.parts and encoder:
-        tag += encoder_mark(encoder.model)
+        tag += encoder_mark(encoder)
     if "bm25" in engine.parts:
         tag += stemming_mark(stemming)
     return tag + _depth_and_limit(settings)

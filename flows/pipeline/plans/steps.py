@@ -77,12 +77,13 @@ def stemming_mark(stemming: Stemming) -> str:
     return "" if stemming == "none" else "+stemmed"
 
 
-def encoder_mark(model: str, usual: str = EncoderSettings().model) -> str:
-    """Returns the mark of an encoder in the name of a run, for example `+minilm`; empty for the usual encoder."""
-    if model == usual:
-        return ""
-    name = model.rstrip("/").rpartition("/")[2]
-    return "+" + (_SHORT_NAMES.get(name) or re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-"))
+def encoder_mark(encoder: EncoderSettings, usual: str = EncoderSettings().model) -> str:
+    """Returns an encoder's mark in the name of a run, as `+minilm` or `+minilm+int8`; empty for the usual one."""
+    precision = "" if encoder.precision == "fp32" else f"+{encoder.precision}"
+    if encoder.model == usual:
+        return precision
+    name = encoder.model.rstrip("/").rpartition("/")[2]
+    return "+" + (_SHORT_NAMES.get(name) or re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")) + precision
 
 
 def check_sample(settings: TopicSample, systems: Collection[str]) -> None:
