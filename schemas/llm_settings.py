@@ -1,18 +1,15 @@
 """Settings of the one way to language models: endpoint, limits, caps on spending."""
 
 from collections.abc import Mapping
-from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
-from urllib.parse import urlsplit
+from typing import Annotated, NamedTuple
+from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import ConfigDict, Field, SecretStr, field_validator
 
 from schemas.llm import ModelName, Price
+from schemas.llm_profile import ModelProfile, StructuredOutput, TokenField
 from schemas.settings import Settings
-
-StructuredOutput = Literal["json_schema", "json_object", "prompt"]
-"""How an endpoint is told the form of the answer: by a JSON schema, by JSON mode and words, or by words alone."""
 
 
 class Cap(Settings):
@@ -67,11 +64,16 @@ class LlmSettings(Settings):
 
     model_config = ConfigDict(hide_input_in_errors=True)
 
-    base_url: str = Field(default="https://api.openai.com/v1", description="Endpoint, up to and with its /v1.")
+    base_url: str = Field(
+        default="https://api.openai.com/v1", description="Endpoint, up to and with its /v1; `?api-version=` may follow."
+    )
     model: Annotated[str, Field(min_length=1, description="Model by the endpoint's name.")]
     provider: str = Field(default="", description="Name of the endpoint in request keys; empty: the URL's host.")
-    structured: StructuredOutput = "json_schema"
-    token_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"  # noqa: S105
+    profiles: Mapping[str, ModelProfile] = Field(
+        default={}, description="How to ask certain models, by a name of your own; after the built-in ones."
+    )
+    structured: StructuredOutput | None = Field(default=None, description="Overrides that of the profiles.")
+    token_field: TokenField | None = Field(default=None, description="Overrides that of the profiles.")
     cache: Path | None = Field(default=None, description="SQLite file of replies and spending; empty: memory only.")
     cache_salt: str = Field(
         default="", max_length=100, description="Part of every request key: another word asks everything again."
@@ -94,11 +96,15 @@ class LlmSettings(Settings):
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("base_url must be like https://host/v1")
-        if parts.username or parts.password or parts.query or parts.fragment:
-            raise ValueError("base_url must hold no user, password, query or fragment: keys are handed over apart")
-        return url.rstrip("/")
+        queried = {name for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
+        if parts.username or parts.password or parts.fragment or queried - {"api-version"}:
+            raise ValueError(
+                "base_url must hold no user, password, fragment or query other than api-version: keys are handed over "
+                "apart"
+            )
+        return parts._replace(path=parts.path.rstrip("/")).geturl()
 
-    @cached_property
+    @property
     def provider_name(self) -> str:
         """What stands for the endpoint in request keys. Ports are left out: a local server changes them freely."""
         return self.provider or urlsplit(self.base_url).hostname or ""

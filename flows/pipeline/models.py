@@ -1,6 +1,7 @@
 """Reads from the environment how this machine reaches a language model."""
 
 import os
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,8 @@ def model_access(root: Path, budget: BudgetSettings | None = None) -> LlmAccess 
     `ARENA_LLM_BASE_URL` (default: OpenAI's), `ARENA_LLM_API_KEY` (or `OPENAI_API_KEY`), `ARENA_LLM_MODEL`,
     `ARENA_LLM_PROVIDER` (the endpoint's name in results; default: its host), `ARENA_LLM_REPLAY` (a sealed file to
     answer from), `ARENA_LLM_CACHE` (default: `llm/calls.sqlite` in the store), `ARENA_LLM_CACHE_SALT` (another word
-    asks everything again), `ARENA_LLM_SETTINGS` (a JSON file with further members of `LlmSettings`: rates, retries,
-    prices).
+    asks everything again), `ARENA_LLM_SETTINGS` (a TOML or JSON file with further members of `LlmSettings`: rates,
+    retries, prices, profiles of models).
 
     Args:
         root: Folder of the store.
@@ -80,9 +81,11 @@ def _settings_file() -> dict[str, Any]:
     if not (path := os.environ.get("ARENA_LLM_SETTINGS")):
         return {}
     try:
-        found = orjson.loads(Path(path).read_bytes())
+        content = Path(path).read_bytes()
+        found = tomllib.loads(content.decode()) if path.endswith(".toml") else orjson.loads(content)
     except (OSError, ValueError) as error:
-        raise UsageError(f"ARENA_LLM_SETTINGS={path}: not a readable JSON file ({error}); correct it") from error
+        kind = "TOML" if path.endswith(".toml") else "JSON"
+        raise UsageError(f"ARENA_LLM_SETTINGS={path}: not a readable {kind} file ({error}); correct it") from error
     if not isinstance(found, dict):
         raise UsageError(f"ARENA_LLM_SETTINGS={path}: no JSON object; write one with members of LlmSettings")
     return found

@@ -14,11 +14,9 @@ from schemas.llm import AnswerT, Image, Message, ModelName, Parameters, PromptRe
 from schemas.llm_settings import LlmAccess
 from schemas.tables.model_calls import MODEL_CALLS, ModelCallRow
 from tasks.llm.blocking import BlockingDoor
+from tasks.llm.parameters import parameters_of
 from tasks.llm.prompt import Prompt, load_prompt
 from tasks.store.parquet import write_table
-
-DETERMINISTIC = Parameters()
-"""Temperature 0 and seed 42, as in the paper."""
 
 SubjectT = TypeVar("SubjectT")
 ResultT = TypeVar("ResultT")
@@ -53,7 +51,7 @@ class Asker:
         answer: type[AnswerT] | None = None,
         *,
         images: Sequence[Image] = (),
-        parameters: Parameters = DETERMINISTIC,
+        parameters: Parameters | None = None,
         attempt: int = 0,
     ) -> Reply[AnswerT]:
         """Fills a prompt and sends it.
@@ -63,7 +61,7 @@ class Asker:
             values: A value for each variable of the prompt; plain text counts as foreign and is delimited.
             answer: The form of the answer; None for plain text.
             images: Pictures that follow the text.
-            parameters: Sampling parameters of the model.
+            parameters: Sampling parameters of the model; None: those of the prompt.
             attempt: Another number asks the same again and gets a new reply.
 
         Returns:
@@ -76,7 +74,8 @@ class Asker:
         """
         found = load_prompt(prompt)
         messages = found.render(values, images)
-        return self.converse(messages, answer, prompt=found.ref, parameters=parameters, attempt=attempt)
+        chosen = parameters or parameters_of(found.ref.id)
+        return self.converse(messages, answer, prompt=found.ref, parameters=chosen, attempt=attempt)
 
     def converse(
         self,

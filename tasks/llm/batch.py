@@ -20,7 +20,6 @@ from schemas.secrets import redact, redact_bytes
 from tasks.http.retry import RetryRules, wait_s
 from tasks.llm.door import Door
 from tasks.llm.exchange import Call, Exchange, SendResult, to_exchange
-from tasks.llm.plan import PreparedRequest
 from tasks.llm.prices import price_of
 from tasks.llm.provider import OpenAiProvider, error_message
 
@@ -79,9 +78,7 @@ class BatchClient:
             BadInput: As `Door.ask`.
             TransientError: The endpoint failed through all tries; run again to go on.
         """
-        wanted = {
-            asked.keyed.key: asked for asked in (PreparedRequest(self._door.settings, request) for request in requests)
-        }
+        wanted = {asked.keyed.key: asked for asked in map(self._door.prepare, requests)}
         missing = {key: asked.call() for key, asked in wanted.items() if not self._door.cache.find(key)}
         waiting = {row[0] for row in self._select("key", list(missing))}
         allowed = [call for key, call in missing.items() if key not in waiting and self._reserve(call)]

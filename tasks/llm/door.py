@@ -27,6 +27,7 @@ from tasks.llm.key import Miss
 from tasks.llm.limiter import Limiter
 from tasks.llm.outage import Outage
 from tasks.llm.plan import PreparedRequest
+from tasks.llm.profiles import Profiles
 from tasks.llm.prompt import own_text
 from tasks.llm.replay import Replay
 from tasks.llm.structured import read_answer, repair_request, without_reasoning
@@ -60,6 +61,7 @@ class Door:
 
     def __init__(self, settings: LlmSettings, api_key: SecretStr | None = None) -> None:
         self.settings = settings
+        self.profiles = Profiles(settings)
         self.replay = Replay(settings.replay) if settings.replay else None
         self.database = Database(None if settings.replay else settings.cache)
         self.cache = Cache(self.database)
@@ -85,15 +87,20 @@ class Door:
             TransientError: The endpoint cannot be reached, after all tries, or too many calls have failed.
             StoreError: The cache cannot be read or written.
         """
-        asked = PreparedRequest(self.settings, request)
+        asked = self.prepare(request)
         reply, problem = await self._ask_once(asked)
         if not problem:
             return reply
         turn = repair_request(asked.request, reply.text, problem, cut=reply.outcome == "cut")
-        second, problem = await self._ask_once(PreparedRequest(self.settings, turn, form_included=True))
+        second, problem = await self._ask_once(self.prepare(turn, form_included=True))
         if problem:
             second = replace(second, reason=f"no valid answer, also when asked again: {problem}")
         return replace(second, keys=reply.keys + second.keys, usage=_sum(reply.usage, second.usage))
+
+    def prepare(self, request: Request[Any], *, form_included: bool = False) -> PreparedRequest:
+        """Returns a request as it is sent; arguments and errors as for `PreparedRequest`."""
+        profile = self.profiles.of(request.model or self.settings.model)
+        return PreparedRequest(self.settings, profile, request, form_included=form_included)
 
     async def _ask_once(self, asked: PreparedRequest) -> tuple[Reply[Any], str]:
         """Makes one call and reads its reply; what reading finds is recorded beside the stored reply."""
@@ -127,14 +134,14 @@ class Door:
 
     def explain_miss(self, request: Request[Any]) -> Miss:
         """Explains why the replay file or the cache has no reply for a request: which part of the key differs."""
-        asked = PreparedRequest(self.settings, request).keyed
+        asked = self.prepare(request).keyed
         return self.replay.explain_miss(asked) if self.replay else self.cache.explain_miss(asked)
 
     def estimate(self, requests: Iterable[Request[Any]]) -> Estimate:
         """Estimates what requests would cost, without sending any. Cached and replayed calls are free."""
         calls, cached, tokens, nano_usd, bound = 0, 0, Tokens(), 0, 0
         for request in requests:
-            asked = PreparedRequest(self.settings, request)
+            asked = self.prepare(request)
             calls += 1
             if self.replay or self.cache.find(asked.keyed.key):
                 cached += 1
@@ -232,7 +239,7 @@ class Door:
                 used = call.bound  # from here on the endpoint may bill the call, whether it succeeds or not
                 sent = SendResult()
                 try:
-                    sent = await provider.send(call.body)
+                    sent = await provider.send(call.body, call.profile)
                     if sent.limited:
                         self._gate.turned_away(ticket, sent.retry_after_s)
                     elif not sent.retry:

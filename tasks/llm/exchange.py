@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from schemas.errors import ArenaError
 from schemas.llm import NO_USAGE, CallOutcome, Price, ReplySource, Usage
+from schemas.llm_profile import PLAIN, ModelProfile
 from tasks.llm.gate import NO_QUOTAS, Quotas
 from tasks.llm.key import RequestKey
 from tasks.llm.structured import has_text
@@ -32,6 +33,7 @@ class Call(NamedTuple):
     price: Price
     bound: Usage
     likely: Usage
+    profile: ModelProfile = PLAIN
 
 
 @dataclass(frozen=True, slots=True)

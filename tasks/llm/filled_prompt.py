@@ -6,20 +6,21 @@ from typing import Any, Generic
 
 from schemas.llm import AnswerT, Image, ModelName, Parameters, Reply, Request
 from schemas.llm_settings import LlmAccess
-from tasks.llm.asker import DETERMINISTIC, Asker
+from tasks.llm.asker import Asker
 from tasks.llm.blocking import BlockingDoor
+from tasks.llm.parameters import parameters_of
 from tasks.llm.prompt import load_prompt
 
 
 @dataclass(frozen=True)
 class FilledPrompt(Generic[AnswerT]):
-    """The arguments of `Asker.ask`: prompt, values, form of the answer, pictures, parameters."""
+    """The arguments of `Asker.ask`: prompt, values, form of the answer, pictures, parameters (None: the prompt's)."""
 
     prompt: str
     values: Mapping[str, Any]
     answer: type[AnswerT]
     images: tuple[Image, ...] = ()
-    parameters: Parameters = DETERMINISTIC
+    parameters: Parameters | None = None
 
     def ask(self, asker: Asker) -> Reply[AnswerT]:
         """Asks the model; a reply that a batch brought comes from the door's cache."""
@@ -33,7 +34,7 @@ class FilledPrompt(Generic[AnswerT]):
             stage=stage,
             prompt=found.ref,
             answer=self.answer,
-            parameters=self.parameters,
+            parameters=self.parameters or parameters_of(found.ref.id),
             model=model.model,
         )
 

@@ -3,10 +3,12 @@
 from typing import Any
 
 from schemas.llm import Image, Request, Tokens, Usage
+from schemas.llm_profile import ModelProfile
 from schemas.llm_settings import LlmSettings
 from tasks.llm.exchange import Call
 from tasks.llm.key import RequestKey, request_key
 from tasks.llm.prices import price_of
+from tasks.llm.profiles import fitted
 from tasks.llm.structured import answer_schema, response_format, with_form
 from tasks.llm.wire import request_body
 
@@ -15,24 +17,29 @@ BYTES_PER_TOKEN = 4
 
 
 class PreparedRequest:
-    """A request as it is sent to this endpoint: answer form included, key computed, call made on demand.
+    """A request as it is sent to this endpoint: as the model takes it, key computed, call made on demand.
 
     Args:
         settings: The endpoint.
+        profile: What the model takes.
         request: The question; after a repair, the conversation with the repair turn.
         form_included: Whether the messages already describe the form of the answer.
 
     Raises:
-        BadInput: A text cannot be sent.
+        BadInput: A text cannot be sent, or the model does not take such a request.
     """
 
-    def __init__(self, settings: LlmSettings, request: Request[Any], *, form_included: bool = False) -> None:
-        self._settings = settings
+    def __init__(
+        self, settings: LlmSettings, profile: ModelProfile, request: Request[Any], *, form_included: bool = False
+    ) -> None:
+        self._settings, self._profile = settings, profile
         self.schema: dict[str, Any] | None = None
         if request.answer is not None:
-            self.schema = schema = answer_schema(request.answer, settings.structured)
+            self.schema = schema = answer_schema(
+                request.answer, profile.structured, profile.schema_refuses, strict_only=profile.strict_only
+            )
             request = request if form_included else with_form(request, schema)
-        self.request = request
+        self.request = request = fitted(request, profile)
         self.keyed: RequestKey = request_key(
             settings.provider_name, settings.model, request, self.schema, settings.cache_salt
         )
@@ -59,7 +66,8 @@ class PreparedRequest:
             model=model,
             prompt=request.prompt.name if request.prompt else "",
             stage=request.stage,
-            body=request_body(settings, request, response_format(self.schema) if self.schema else None),
+            profile=self._profile,
+            body=request_body(model, self._profile, request, response_format(self.schema) if self.schema else None),
             price=price,
             bound=Usage(bound, price.nano_usd(bound)),
             likely=Usage(likely, price.nano_usd(likely)),

@@ -7,19 +7,21 @@ not even an error, can fill the memory. The package's client is used for the bat
 import re
 from collections.abc import Mapping
 from functools import cached_property
-from typing import NamedTuple
-from urllib.parse import urlsplit
+from typing import Literal, NamedTuple, cast
+from urllib.parse import parse_qsl, urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import orjson
 from pydantic import SecretStr
 
 from schemas.errors import BadInput, MissingDependency, TransientError
+from schemas.llm_profile import PLAIN, ModelProfile
 from schemas.llm_settings import LlmSettings
 from schemas.secrets import learn, redact, redact_bytes
 from tasks.http.retry import is_busy, retry_after_s
 from tasks.llm.exchange import SendResult
 from tasks.llm.gate import read_quotas, wait_of
+from tasks.llm.profiles import Profiles
 
 try:
     import aiohttp
@@ -87,6 +89,8 @@ class OpenAiProvider:
         if not self._key.isascii() or not self._key.isprintable() or " " in self._key:
             raise BadInput(f"the API key for {settings.base_url} contains blanks or control characters; copy it again")
         self._settings = settings
+        parts = urlsplit(settings.base_url)
+        self._base, self._query = parts._replace(query="").geturl(), dict(parse_qsl(parts.query))
         self._session: aiohttp.ClientSession | None = None
         self._answered = False
         self._proxy: str | None = None
@@ -94,10 +98,14 @@ class OpenAiProvider:
     @cached_property
     def client(self) -> openai.AsyncOpenAI:
         """The official client, for the batch service."""
+        profile = Profiles(self._settings).of(self._settings.model)
+        headers: dict[str, str | openai.Omit] = {"Authorization": openai.Omit(), **self._headers(profile)}
         return openai.AsyncOpenAI(
             api_key=self._key,
-            base_url=self._settings.base_url,
+            base_url=self._base,
             max_retries=0,
+            default_query={**self._query, **profile.query},
+            default_headers=cast("dict[str, str]", headers),  # Omit keeps the package from sending the key as it likes
             http_client=BoundedClient(
                 self._settings.max_reply_bytes,
                 timeout=httpx2.Timeout(self._settings.retry.timeout_s, connect=self._settings.retry.connect_timeout_s),
@@ -112,7 +120,6 @@ class OpenAiProvider:
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30.0),
                 timeout=aiohttp.ClientTimeout(total=retry.timeout_s, sock_connect=retry.connect_timeout_s),
                 headers={
-                    "Authorization": f"Bearer {self._key}",
                     "Content-Type": "application/json",
                     "Accept": "application/json",
                     "Accept-Encoding": "identity",  # a few compressed bytes could unpack to any size
@@ -123,10 +130,10 @@ class OpenAiProvider:
             self._proxy = _proxy_for(self._settings.base_url)
         return self._session
 
-    async def send(self, body: bytes) -> SendResult:
+    async def send(self, body: bytes, profile: ModelProfile = PLAIN) -> SendResult:
         """Makes one attempt; failures of the endpoint or the network are returned, not raised."""
         try:
-            received = await self._post(body)
+            received = await self._request("POST", "/chat/completions", profile, body)
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             return self._unreachable(error)
         except TimeoutError:
@@ -138,9 +145,26 @@ class OpenAiProvider:
             return self._status(received)
         return self._read(received)
 
-    async def _post(self, body: bytes) -> Received:
-        url = f"{self._settings.base_url}/chat/completions"
-        async with self._open().post(url, data=body, proxy=self._proxy, allow_redirects=False) as response:
+    def _headers(self, profile: ModelProfile) -> dict[str, str]:
+        bearer = profile.key_header.lower() == "authorization"
+        return {**profile.headers, profile.key_header: f"Bearer {self._key}" if bearer else self._key}
+
+    async def models(self, profile: ModelProfile = PLAIN) -> bytes:
+        """Returns the endpoint's list of models as it sends it; empty where it has none."""
+        try:
+            received = await self._request("GET", "/models", profile)
+        except (aiohttp.ClientError, OSError):
+            return b""
+        return redact_bytes(received.body) if received.status == 200 and not received.too_long else b""
+
+    async def _request(
+        self, method: Literal["GET", "POST"], path: str, profile: ModelProfile, body: bytes | None = None
+    ) -> Received:
+        query = {**self._query, **profile.query}
+        url = f"{self._base}{path}" + (f"?{urlencode(query)}" if query else "")
+        async with self._open().request(
+            method, url, data=body, headers=self._headers(profile), proxy=self._proxy, allow_redirects=False
+        ) as response:
             length = response.content_length
             if length is not None and length <= self._settings.max_reply_bytes:
                 return Received(response.status, response.headers, await response.read())

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ValidationError
 
 from schemas.llm import AnswerT, Message, Request
-from schemas.llm_settings import StructuredOutput
+from schemas.llm_profile import StructuredOutput
 from tasks.llm.prompt import Trusted, load_prompt, split_foreign
 
 MAX_SHOWN = 20_000
@@ -56,15 +56,59 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_consta
 
 
 @cache
-def answer_schema(answer: type[BaseModel], mode: StructuredOutput) -> dict[str, Any]:
+def answer_schema(
+    answer: type[BaseModel], mode: StructuredOutput, refuses: tuple[str, ...] = (), *, strict_only: bool = False
+) -> dict[str, Any]:
     """Returns the form of an answer as it enters the request key.
 
     `strict` asks the endpoint to enforce the schema while it writes. OpenAI does so only if every object lists all of
     its keys as required and forbids others, so it is set only for such models.
+
+    Args:
+        answer: The form.
+        mode: How the endpoint is told.
+        refuses: Keywords that the endpoint's schemas may not have.
+        strict_only: Whether a schema must be strict; one that cannot be is told in words.
     """
     schema = answer.model_json_schema()
+    if mode == "json_schema":
+        schema = _without(schema, frozenset(refuses))
+        if strict_only and not _closed(schema := _close(schema)):
+            mode, schema = "prompt", answer.model_json_schema()
     name = _NAME.sub("_", answer.__name__)[:64]
     return {"mode": mode, "name": name, "schema": schema, "strict": _closed(schema)}
+
+
+def _without(schema: Any, keywords: frozenset[str]) -> Any:
+    """Returns a schema without certain keywords; properties may have their names."""
+    match schema:
+        case dict():
+            return {
+                name: {key: _without(inner, keywords) for key, inner in part.items()}
+                if name in ("properties", "$defs")
+                else _without(part, keywords)
+                for name, part in schema.items()
+                if name not in keywords
+            }
+        case list():
+            return [_without(part, keywords) for part in schema]
+        case _:
+            return schema
+
+
+def _close(schema: Any) -> Any:
+    """Returns a schema whose objects require all of their properties, and forbid others where they name any."""
+    match schema:
+        case {"properties": {**properties}, **rest}:
+            inner = {name: _close(_without(part, frozenset({"default"}))) for name, part in properties.items()}
+            closed = {name: _close(part) for name, part in rest.items()}
+            return {"additionalProperties": False} | closed | {"properties": inner, "required": list(properties)}
+        case dict():
+            return {name: _close(part) for name, part in schema.items()}
+        case list():
+            return [_close(part) for part in schema]
+        case _:
+            return schema
 
 
 def _closed(schema: Any) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, cast
 import orjson
 
 from schemas.llm import Image, Message, Request, Tokens, Tool, ToolCall
-from schemas.llm_settings import LlmSettings
+from schemas.llm_profile import ModelProfile
 from tasks.llm.stream import join_events
 
 STREAM_STARTS = (b"data:", b"event:", b":", b"id:")
@@ -35,18 +35,20 @@ class Completion(NamedTuple):
     tool_calls: tuple[ToolCall, ...] = ()
 
 
-def request_body(settings: LlmSettings, request: Request[Any], response_format: Mapping[str, Any] | None) -> bytes:
-    """Returns the JSON body of a request."""
+def request_body(
+    model: str, profile: ModelProfile, request: Request[Any], response_format: Mapping[str, Any] | None
+) -> bytes:
+    """Returns the JSON body of a request to a model, with the names that its profile gives to fields."""
     parameters = request.parameters
     body: dict[str, Any] = {
         **parameters.extra,
-        "model": request.model or settings.model,
+        "model": model,
         "messages": [_message(message) for message in request.messages],
-        settings.token_field: parameters.max_tokens,
+        profile.token_field: parameters.max_tokens,
     }
     optional = {
         "temperature": parameters.temperature,
-        "seed": parameters.seed,
+        profile.seed_field: parameters.seed,
         "top_p": parameters.top_p,
         "stop": parameters.stop or None,
         "logprobs": True if parameters.top_logprobs is not None else None,

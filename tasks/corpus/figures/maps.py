@@ -8,7 +8,7 @@ import networkx as nx
 from pydantic import BaseModel, ConfigDict
 
 from schemas.errors import BadInput
-from schemas.llm import UNANSWERED, Image, Parameters, Reply
+from schemas.llm import UNANSWERED, Image, Reply
 from schemas.mindmap import Tree, tree_shape
 from schemas.mindmap_graphs import from_networkx
 from tasks.corpus.mindmaps import map_problem
@@ -17,9 +17,6 @@ from tasks.llm.filled_prompt import FilledPrompt
 from tasks.llm.prompt import load_prompt
 
 TRIAGE, TREE = "caption_triage", "figure_tree"
-TRIAGE_PARAMETERS = Parameters(max_tokens=300)
-TREE_PARAMETERS = Parameters(max_tokens=8_000)
-"""Enough for a few hundred topics."""
 
 MAX_CAPTIONS = 60
 """Most captions of a survey that the model sees: the first ones."""
@@ -114,15 +111,13 @@ class Rules(NamedTuple):
 def triage_question(survey: Survey) -> FilledPrompt[ChosenFigures]:
     """Returns the prompt that asks which captions may belong to a mind-map, for a survey that has captions."""
     captions = [shown.caption for shown in survey.captioned]
-    return FilledPrompt(
-        TRIAGE, {"title": survey.title, "captions": captions}, ChosenFigures, parameters=TRIAGE_PARAMETERS
-    )
+    return FilledPrompt(TRIAGE, {"title": survey.title, "captions": captions}, ChosenFigures)
 
 
 def tree_question(survey: Survey, shown: Shown) -> FilledPrompt[FigureTree]:
     """Returns the prompt that asks which tree a figure shows."""
     values = {"title": survey.title, "caption": shown.caption or ""}
-    return FilledPrompt(TREE, values, FigureTree, (survey.load(shown.figure),), TREE_PARAMETERS)
+    return FilledPrompt(TREE, values, FigureTree, (survey.load(shown.figure),))
 
 
 def read_figures(survey: Survey, asker: Asker, rules: Rules) -> list[Reading]:

@@ -3,16 +3,13 @@
 from collections.abc import Sequence
 
 from schemas.errors import UsageError
-from schemas.llm import UNANSWERED, CallOutcome, Parameters
+from schemas.llm import UNANSWERED, CallOutcome
 from tasks.corpus.survey_selector import Candidate, ModelConnection, SurveyAnswer, Verdict, survey_selector
 from tasks.llm.asker import Asker, in_threads
 from tasks.llm.filled_prompt import FilledPrompt, ask_by_batch
 from tasks.llm.prompt import load_prompt
 
 STAGE, PROMPT = "surveys", "survey_verdict"
-PARAMETERS = Parameters(max_tokens=300)
-"""Temperature 0 and seed 42."""
-
 MAX_ABSTRACT = 6_000
 """Characters of an abstract that are sent; longer ones are whole papers by mistake."""
 
@@ -54,7 +51,7 @@ class ModelSelector:
 
 def _question(candidate: Candidate) -> FilledPrompt[SurveyAnswer]:
     values = {"title": candidate.title, "abstract": (candidate.abstract or "")[:MAX_ABSTRACT]}
-    return FilledPrompt(PROMPT, values, SurveyAnswer, parameters=PARAMETERS)
+    return FilledPrompt(PROMPT, values, SurveyAnswer)
 
 
 def _judge(candidate: Candidate, asker: Asker, model_and_prompt: tuple[str, str]) -> Verdict:

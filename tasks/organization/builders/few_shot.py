@@ -3,12 +3,10 @@
 import json
 from typing import Any
 
-from schemas.llm import Demand, Parameters
+from schemas.llm import Demand
 from schemas.mindmap import MapAnswer, Tree, parse_tree
 from tasks.organization.builder import Material, Organized, builder, lone_node
 from tasks.organization.examples import Example
-
-WRITING = Parameters(max_tokens=1024)
 
 
 @builder(
@@ -24,7 +22,7 @@ def few_shot(material: Material) -> Organized:
     published.
     """
     values = {"title": material.topic.title, "examples": [_shown(example) for example in material.examples]}
-    reply = material.model.ask("few_shot_map", values, MapAnswer, parameters=WRITING)
+    reply = material.model.ask("few_shot_map", values, MapAnswer)
     if reply.answer is None:
         return Organized(lone_node(material.topic), note=reply.reason, fallback=True)
     return Organized(reply.answer.tree)

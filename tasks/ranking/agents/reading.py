@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from schemas.errors import BadInput
-from schemas.llm import Message, Parameters
-from tasks.llm.asker import DETERMINISTIC, Asker
+from schemas.llm import Message
+from tasks.llm.asker import Asker
+from tasks.llm.parameters import parameters_of
 from tasks.llm.prompt import load_prompt
 from tasks.llm.structured import MAX_SHOWN
 
@@ -24,7 +25,6 @@ def ask_and_parse(
     prompt: str,
     values: Mapping[str, Any],
     read: Callable[[str], T],
-    parameters: Parameters = DETERMINISTIC,
 ) -> Parsed[T]:
     """Asks a model and parses its answer; asks once more where the answer cannot be parsed.
 
@@ -33,7 +33,6 @@ def ask_and_parse(
         prompt: Id of the prompt file.
         values: One value for each variable of the prompt.
         read: Parses the text of the answer; the message of a BadInput that it raises is shown to the model.
-        parameters: Sampling parameters.
 
     Raises:
         OverBudget: The cap leaves too little for the call.
@@ -44,7 +43,7 @@ def ask_and_parse(
     messages = loaded.render(values)
     problem = ""
     for _ in range(2):
-        reply = asker.converse(messages, prompt=loaded.ref, parameters=parameters)
+        reply = asker.converse(messages, prompt=loaded.ref, parameters=parameters_of(prompt))
         if reply.outcome != "ok":
             return Parsed(None, f"{prompt}: {reply.reason}")
         try:

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic import Field
 
 from schemas.errors import BadInput
-from schemas.llm import Parameters
 from schemas.outline import parse_outline
 from schemas.settings import Settings
 from tasks.llm.asker import Asker
@@ -27,7 +26,6 @@ EVERYBODY = "Generalist: the basic facts of the subject, for readers who are new
 
 ANSWERS_SHOWN = 4
 HISTORY_WORDS, SNIPPET_WORDS, OUTLINE_WORDS = 2500, 1000, 5000
-ANSWER_TOKENS, OUTLINE_TOKENS = 500, 400
 
 T = TypeVar("T")
 
@@ -116,10 +114,9 @@ class _Researcher:
         outline = self._outline([turn for talk in conversations for turn in talk])
         return Research(tuple(people), conversations, outline, tuple(self._problems))
 
-    def _ask(self, prompt: str, read: Callable[[str], T], max_tokens: int = ANSWER_TOKENS, **values: Any) -> T | None:
+    def _ask(self, prompt: str, read: Callable[[str], T], **values: Any) -> T | None:
         """The parsed reply, or None with the problem recorded when the reply has no usable content."""
-        parameters = Parameters(max_tokens=max_tokens)
-        found, problem = ask_and_parse(self._asker, prompt, {"title": self._title, **values}, read, parameters)
+        found, problem = ask_and_parse(self._asker, prompt, {"title": self._title, **values}, read)
         if problem:
             self._problems.append(problem)
         return found
@@ -155,10 +152,10 @@ class _Researcher:
         return Turn(question, ids, answer or SORRY)
 
     def _outline(self, turns: Sequence[Turn]) -> str:
-        draft = self._ask("storm_outline", _read_outline, OUTLINE_TOKENS)
+        draft = self._ask("storm_outline", _read_outline)
         if draft and turns:
             values: dict[str, Any] = {"outline": draft, "exchanges": _without_citations(turns)}
-            draft = self._ask("storm_outline_improved", _read_outline, OUTLINE_TOKENS, **values) or draft
+            draft = self._ask("storm_outline_improved", _read_outline, **values) or draft
         return draft or f"# {self._title}"
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from schemas.errors import BadInput
 from schemas.identifiers import CorpusId
-from schemas.llm import Demand, Parameters
+from schemas.llm import Demand
 from schemas.topic import Hit, Topic
 from tasks.ranking.agents.queries import hits_by_rank, listed_queries, title_query
 from tasks.ranking.agents.reading import ask_and_parse
@@ -13,7 +13,6 @@ from tasks.ranking.baseline import Kit, Ranking, baseline
 from tasks.retrieval.fusion import maximum_score_fusion, reciprocal_rank_fusion
 
 MOST_QUERIES = 32
-MAX_TOKENS = 1024
 
 _QUERIES = re.compile(r".*<Queries>(.*?)(?:</Queries>|\Z)", re.DOTALL | re.IGNORECASE)
 
@@ -62,8 +61,7 @@ def read_queries(text: str) -> list[str]:
 
 
 def _decompose(topic: Topic, kit: Kit, fuse: Fuse, further: Sequence[str] = ()) -> Ranking:
-    parameters = Parameters(max_tokens=MAX_TOKENS)
-    queries, problem = ask_and_parse(kit.model, "decomposer", {"title": topic.title}, read_queries, parameters)
+    queries, problem = ask_and_parse(kit.model, "decomposer", {"title": topic.title}, read_queries)
     if queries is None:
         return Ranking(kit.desk.search(title_query(topic.title), kit.cutoff), note=problem, fallback=True)
     lists = [kit.desk.search(query, kit.cutoff) for query in [*further, *queries]]
