@@ -76,7 +76,7 @@ def tree(
     others = [name for name in rows[0] if name not in (*distances, "built")]
     chosen = distance_measure(threshold)
     main = [{name: row[name] for name in [*others, chosen] if name in row} for row in shown]
-    matching = f"matching above {threshold:g}{rule.mark}"
+    matching = f"matching above {threshold:g}{rule.readings}"
     show_rows(main, f"{pred.name} against {gold.name}: headings compared by {encoder}, {matching}")
     by_threshold = [{name: row[name] for name in ["name", *distances]} for row in shown[-1:]]
     show_rows(by_threshold, "tree semantic distance by threshold")

@@ -3,7 +3,10 @@
 import hashlib
 import io
 import time
+import zipfile
+import zlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -14,6 +17,9 @@ from tasks.store.whole_files import write_whole
 
 BLOCK = 256
 """Texts encoded between two looks at the clock; rounded to whole batches, for each device."""
+
+DAMAGE = (zipfile.BadZipFile, zlib.error, OSError, ValueError, EOFError, KeyError, NotImplementedError)
+"""What reading a damaged file of blocks may raise; every block in it has a checksum."""
 
 KEPT_SECONDS, KEPT_TEXTS = 30.0, 4096
 """Encoded texts are written to disk after so many seconds, or so many texts, whichever comes first."""
@@ -46,7 +52,7 @@ class EncodedBlocks:
     """Encodes texts in blocks of similar length, and keeps each block until the bucket is finished.
 
     The blocks depend on the texts alone, never on what was kept: a resumed bucket gets the same batches, hence the same
-    bytes, as one that nothing disturbed.
+    bytes, as one that nothing disturbed. A block that was damaged on disk is encoded again.
 
     Args:
         folder: Where blocks are kept; survives a kill.
@@ -84,10 +90,9 @@ class EncodedBlocks:
 
     def _block(self, texts: Sequence[str], digests: list[bytes]) -> NDArray[np.float16]:
         key = hashlib.sha256(b"".join([self._made_by.encode(), *digests])).hexdigest()[:32]
-        if key in self._kept:
+        if (kept := _read(self._kept[key], key) if key in self._kept else None) is not None:
             self.restored += len(texts)
-            with np.load(self._kept[key]) as kept:
-                return kept[key]
+            return kept
         self._waiting[key] = vectors = self._encoder.encode(texts).astype(np.float16)
         waited = time.monotonic() - self._written
         if waited >= KEPT_SECONDS or sum(map(len, self._waiting.values())) >= KEPT_TEXTS:
@@ -104,5 +109,13 @@ class EncodedBlocks:
 
 
 def _keys(path: Path) -> list[str]:
-    with np.load(path) as kept:
+    with suppress(*DAMAGE), np.load(path) as kept:
         return list(kept.files)
+    return []
+
+
+def _read(path: Path, key: str) -> NDArray[np.float16] | None:
+    """Returns a block; None when its checksum does not hold."""
+    with suppress(*DAMAGE), np.load(path) as kept:
+        return kept[key]
+    return None

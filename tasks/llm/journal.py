@@ -1,6 +1,7 @@
 """The answers that a stage has so far: a killed stage goes on at the subject, and a healed one keeps what was good."""
 
 import threading
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -33,7 +34,8 @@ class SubjectRows(NamedTuple):
 class Journal:
     """A file of settled answers, one line each; several threads may write to it.
 
-    A process that is killed loses the line that it was writing at most. Lines are not forced to disk: the replies
+    A process that is killed loses the line that it was writing at most. A line begins with the checksum of what follows;
+    one that does not agree with it is asked again. Lines are not forced to disk: the replies
     behind the answers are in the cache of model calls.
 
     Args:
@@ -62,7 +64,7 @@ class Journal:
         by_table = {table.name: rows_of(table, answered.rows) for table in self._tables}
         line = orjson.dumps((place, name, by_table, answered.outcome, answered.notes), default=tuple)
         with self._lock:
-            self._file.write(line + b"\n")
+            self._file.write(_checksum(line) + line + b"\n")
             self._file.flush()
 
     def __enter__(self) -> Self:
@@ -79,12 +81,14 @@ def rows_of(table: AnyTable, rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if type(row) is table.row]
 
 
+def _checksum(line: bytes) -> bytes:
+    return b"%08x " % zlib.crc32(line)
+
+
 def _read(path: Path) -> dict[int, list[Any]]:
     found: dict[int, list[Any]] = {}
-    for line in path.read_bytes().splitlines() if path.is_file() else ():
-        try:
-            kept = orjson.loads(line)
-        except orjson.JSONDecodeError:  # the process was killed while it wrote the line
-            continue
-        found[kept[0]] = kept
+    for line in path.read_bytes().split(b"\n") if path.is_file() else ():
+        if line[9:] and line[:9] == _checksum(line[9:]):  # else damaged, or begun by a process that was killed
+            kept = orjson.loads(line[9:])
+            found[kept[0]] = kept
     return found

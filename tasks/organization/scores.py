@@ -68,9 +68,18 @@ class TreeScoreSettings(Settings):
 
     @property
     def mark(self) -> str:
-        """What the name of the scores says beside that of the trees: `+ge`, `+free-ops`, `+aligned`, `+clip`."""
-        readings = sorted(reading.replace("_", "-") for reading in set(self.distance))
-        return "".join(f"+{name}" for name in [*readings, *["clip"] * self.clip])
+        """What the name of the scores says beside that of the trees: `+above0.7`, `+ge`, `+free-ops`, `+aligned`, `+clip`.
+
+        The usual threshold is not said.
+        """
+        usual = TreeScoreSettings.model_fields["threshold"].default
+        return ("" if self.threshold == usual else f"+above{self.threshold:g}") + self.readings
+
+    @property
+    def readings(self) -> str:
+        """The part of `mark` that says how a measure is read: all but the threshold."""
+        names = sorted(reading.replace("_", "-") for reading in set(self.distance))
+        return "".join(f"+{name}" for name in [*names, *["clip"] * self.clip])
 
     @property
     def thresholds(self) -> tuple[float, ...]:

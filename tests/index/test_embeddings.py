@@ -137,8 +137,13 @@ def test_a_killed_bucket_encodes_hardly_a_text_twice(
     for _ in range(2):
         with pytest.raises(StageFailed, match="injected"):
             corpus.build(embeddings, settings_for(tiny_model), documents=documents)
+    first, second = sorted(corpus.store.root.rglob("*.npz"))[:2]
+    data = bytearray(first.read_bytes())
+    data[200] ^= 1  # within the vectors of its first block
+    first.write_bytes(data)
+    second.write_bytes(second.read_bytes()[:40])
     resumed = corpus.build(embeddings, settings_for(tiny_model), documents=documents)
-    assert sum(encoded.values()) - 100 == 2 * 8  # the blocks that failed
+    assert sum(encoded.values()) - 100 == 2 * 8 + 8 + 16  # the blocks that failed, and those that were damaged
     assert resumed.ref.digest == undisturbed.ref.digest
     assert resumed.manifest.counts.notes == {"encoded": 100, "reused": 0}
 

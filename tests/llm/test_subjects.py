@@ -14,7 +14,7 @@ from schemas.llm_settings import LlmAccess
 from schemas.settings import Resources, Settings
 from schemas.tables.runs import OUTCOMES, OUTLINES, OutcomeRow, OutlineRow
 from tasks.llm.asker import Asker
-from tasks.llm.journal import SubjectRows
+from tasks.llm.journal import Journal, SubjectRows
 from tasks.llm.subjects import Failure, Subjects, answer_subjects, attempt
 from tasks.store.workspace import Workspace
 from tests.llm.conftest import SECRET, question, settings_for
@@ -46,6 +46,20 @@ def test_rows_go_to_the_table_of_their_class_and_outcomes_are_counted(work: Work
     counts = work.counts()
     assert (counts.read, counts.kept, counts.failed, counts.dropped) == (4, 2, 1, {"refused": 1})
     assert counts.notes == {"even": 2}
+
+
+def test_a_kept_answer_that_was_damaged_is_asked_again(tmp_path: Path) -> None:
+    path, tables = tmp_path / "answered.jsonl", [OUTCOMES, OUTLINES]
+    with Journal(path, tables) as journal:
+        for number in range(4):
+            journal.keep(number, str(number), answer(number, None))
+    lines = path.read_bytes().splitlines(keepends=True)
+    assert len(lines) == 5 and lines[2].count(b"scored") == 2
+    path.write_bytes(b"".join([*lines[:2], lines[2].replace(b"scored", b"rcored"), *lines[3:4], lines[4][:30]]))
+    with Journal(path, tables) as journal:
+        assert [journal.find(number, str(number)) for number in range(4)] == [
+            answer(number, None) if number in (0, 2) else None for number in range(4)
+        ]
 
 
 def test_a_stopped_stage_without_a_model_goes_on_at_the_shard(work: Workspace[Settings]) -> None:

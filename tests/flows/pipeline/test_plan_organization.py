@@ -51,6 +51,8 @@ def test_other_readings_of_the_distance_stand_in_the_scores_name() -> None:
     trees, scores = whole(settings)
     assert (trees.slot, scores.slot) == ("trees/single", "tree_scores/single+free-ops+ge+clip")
     assert scores.settings.distance == ("ge", "free_ops") and scores.settings.clip
+    *_, strict = whole(OrganizationSettings(builders=("single",), distance=("ge",), threshold=0.9))
+    assert strict.slot == "tree_scores/single+above0.9+ge"
 
 
 def test_flair_finds_entities_where_it_is_at_hand_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
