@@ -91,7 +91,9 @@ def _papers_of(papers: Dataset, ids: pl.Series) -> dict[int, dict[str, Any]]:
 def _cited_by(edition: Edition) -> dict[int, dict[int, bool]]:
     """Returns by survey the documents that it cites, ascending, and whether each is influential."""
     rows = pl.scan_parquet(edition.dataset("references").files())
-    rows = rows.filter(pl.col("used") & pl.col("cited_id").is_not_null())
+    if "used" in rows.collect_schema():  # in editions from before this column every link is used
+        rows = rows.filter("used")
+    rows = rows.filter(pl.col("cited_id").is_not_null())
     documents = pl.scan_parquet(edition.dataset("documents").files()).select("corpus_id")
     found = rows.join(documents, left_on="cited_id", right_on="corpus_id", how="semi").sort("survey_id", "cited_id")
     cited: dict[int, dict[int, bool]] = {}

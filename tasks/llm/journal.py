@@ -34,9 +34,9 @@ class SubjectRows(NamedTuple):
 class Journal:
     """A file of settled answers, one line each; several threads may write to it.
 
-    A process that is killed loses the line that it was writing at most. A line begins with the checksum of what follows;
-    one that does not agree with it is asked again. Lines are not forced to disk: the replies
-    behind the answers are in the cache of model calls.
+    A process that is killed loses the line that it was writing at most. A line begins with a checksum; what does not
+    agree with it is asked again. Lines are not forced to disk: the replies behind the answers are in the cache of model
+    calls.
 
     Args:
         path: The file; created when absent.

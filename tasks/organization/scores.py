@@ -68,16 +68,13 @@ class TreeScoreSettings(Settings):
 
     @property
     def mark(self) -> str:
-        """What the name of the scores says beside that of the trees: `+above0.7`, `+ge`, `+free-ops`, `+aligned`, `+clip`.
-
-        The usual threshold is not said.
-        """
+        """What the name of the scores says beside that of the trees: `+above0.7` (unless 0.8), then `readings`."""
         usual = TreeScoreSettings.model_fields["threshold"].default
         return ("" if self.threshold == usual else f"+above{self.threshold:g}") + self.readings
 
     @property
     def readings(self) -> str:
-        """The part of `mark` that says how a measure is read: all but the threshold."""
+        """The part of `mark` that is not the threshold: `+aligned`, `+free-ops`, `+ge`, `+clip`."""
         names = sorted(reading.replace("_", "-") for reading in set(self.distance))
         return "".join(f"+{name}" for name in [*names, *["clip"] * self.clip])
 

@@ -47,6 +47,15 @@ def whole(small: Small, judged: Dataset, store: Store) -> Edition:
     return Edition("whole", small.edition.datasets | {JUDGED: judged} | opened)
 
 
+def test_an_edition_from_before_links_had_a_source_can_be_exported(whole: Edition, tmp_path: Path) -> None:
+    find_exporter("researcharena").write(whole, tmp_path / "new")
+    for path in whole.dataset("references").files():
+        path.chmod(0o600)
+        pl.read_parquet(path).drop("used").write_parquet(path)
+    find_exporter("researcharena").write(whole, tmp_path / "old")
+    assert (tmp_path / "old/survey.jsonl").read_bytes() == (tmp_path / "new/survey.jsonl").read_bytes()
+
+
 def test_trec_files_score_as_the_run_does(small: Small, tmp_path: Path) -> None:
     find_exporter("trec").write(small.edition, tmp_path)
     qrels_path, run_path = tmp_path / "qrels.txt", tmp_path / "runs" / f"{TAG}.txt"
