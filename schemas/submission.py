@@ -66,6 +66,8 @@ class Usage(_Form):
 class Submission(_Form):
     """What a system hands in for one topic."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [{"ranking": [10000037, 10000074], "status": "scored"}]})
+
     ranking: list[int] | None = Field(
         default=None, max_length=MOST_DOCUMENTS, description="corpus_ids, best first (all tasks but paperqa)."
     )

@@ -19,10 +19,8 @@ BESIDE = {path.stem for path in (REPOSITORY / "docs").glob("*.py")}
 """Modules that the pages are made with; they are on the path where the pages are built."""
 
 NEVER_IMPORTED = {
-    "fastapi": "a dependency of Prefect, in versions that work with it",
     "sqlalchemy": "a dependency of Prefect, in versions that work with it",
     "faiss-gpu-cu12": "another build of the module faiss",
-    "uvicorn": "runs ASGI programs; nothing here starts one yet",
 }
 BY_COMMAND_OR_PLUG_IN = {
     "furo", "import-linter", "myst-nb", "pyright", "pytest-benchmark", "pytest-timeout", "pytest-xdist", "ruff",

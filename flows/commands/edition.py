@@ -88,12 +88,18 @@ def fresh(name: EditionName, /, *, after: date, folder: Folder = None, json: boo
 def verify(name: EditionName, /, *, quick: bool = False, folder: Folder = None, json: bool = False) -> None:
     """Read every file of an edition, and compare it with the sha256 that it was built with.
 
+    What the served desk recorded of the edition's runs is checked too: each row holds the hash of the one before.
+
     Args:
         name: The edition.
         quick: Only look whether every file is there and of the right size.
         json: Print the problems as JSON.
     """
-    problems = Editions(open_store(folder)).problems(name, check_hashes=not quick)
+    store = open_store(folder)
+    from tasks.service.record import record_problems
+
+    damaged = Editions(store).problems(name, check_hashes=not quick)
+    problems = [*damaged, *record_problems(store.root, name)]
     rows = [{"path": str(problem.path), "problem": problem.what} for problem in problems]
     if json:
         show_json(rows)
@@ -102,7 +108,7 @@ def verify(name: EditionName, /, *, quick: bool = False, folder: Folder = None, 
     if problems:
         raise StoreError(
             f"edition {name}: {len(problems)} problems, the first: {problems[0].path} {problems[0].what}; "
-            f"run: arena rerun --damaged --edition {name}"
+            + (f"run: arena rerun --damaged --edition {name}" if damaged else "restore the record from a copy")
         )
     if not json:
         show_text(f"edition {name}: every file is whole" + (" (only sizes were compared)" if quick else ""))

@@ -42,12 +42,15 @@ class Database:
 
     Args:
         path: The file; None for a database in memory.
+        tables: Statements that create the tables.
+        purpose: What the file holds, for messages.
 
     Raises:
         StoreError: The folder or file cannot be used, is not a database of this kind, or has a newer format.
     """
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, tables: str = _TABLES, purpose: str = "the cache of model calls") -> None:
+        self._tables, self._purpose = tables, purpose
         self._name = ":memory:" if path is None else str(path)
         try:
             if path is not None:
@@ -68,7 +71,7 @@ class Database:
 
     def _create(self) -> None:
         with self.transaction():
-            for statement in (*_TABLES.strip().split(";\n"), f"PRAGMA user_version = {VERSION}"):
+            for statement in (*self._tables.strip().split(";\n"), f"PRAGMA user_version = {VERSION}"):
                 self.execute(statement)
 
     @contextmanager
@@ -94,9 +97,7 @@ class Database:
             raise self._unusable(error) from error
 
     def _unusable(self, error: Exception) -> StoreError:
-        return StoreError(
-            f"{self._name}: cannot be used as the cache of model calls ({error}); repair it or name another file"
-        )
+        return StoreError(f"{self._name}: cannot be used as {self._purpose} ({error}); repair it or name another file")
 
     def close(self) -> None:
         """Closes the file."""

@@ -1,6 +1,6 @@
 """The search backend of a run: opened indexes, and the dates and texts of the documents, shared by all desks."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from schemas.settings import Resources, RetrieverName
@@ -49,11 +49,15 @@ class SearchBackend:
             queries: Text by topic.
             k: Number of documents that the topics request of the primary engine.
         """
+        self.announce_searches([(self.desk(topic), text, k, None) for topic, text in queries.items()])
+
+    def announce_searches(self, searches: Iterable[tuple[ResearchDesk, str, int, str | None]]) -> None:
+        """Announces searches (desk, text, number of documents, engine): dense search answers many of them at once."""
         dense = self.engines.get("dense")
         if isinstance(dense, DenseRetriever):
-            depth = max(k, FUSED) if self.primary == "hybrid" else k
-            searches = [Announced(text, depth, Allowed.of(self.catalogue, topic)) for topic, text in queries.items()]
-            dense.announce([search for search in searches if search.query.strip()])
+            depths: dict[str, Callable[[int], int]] = {"dense": lambda k: k, "hybrid": lambda k: max(k, FUSED)}
+            found = ((desk, text, depths.get(engine or self.primary), k) for desk, text, k, engine in searches)
+            dense.announce([Announced(t, depth(k), desk.allowed) for desk, t, depth, k in found if depth and t.strip()])
 
 
 def open_backend(retriever: RetrieverName, datasets: Mapping[str, Dataset], resources: Resources) -> SearchBackend:

@@ -109,7 +109,7 @@ class ResearchDesk:
         self._searches: list[Search] = []
         self._engines = dict(engines)
         self._primary = primary
-        self._allowed = allowed
+        self.allowed = allowed
         self._documents = documents
         self._graph = graph
 
@@ -143,7 +143,7 @@ class ResearchDesk:
         name = engine or self._primary
         if name not in self._engines:
             raise BadInput(f"desk: no engine is named {name!r}; there are: {', '.join(self.engines)}")
-        hits, trace = self._engines[name].search(query, k, self._allowed)
+        hits, trace = self._engines[name].search(query, k, self.allowed)
         self.require_allowed([hit.corpus_id for hit in hits])
         row = Search(self.topic.topic_id, len(self._searches), describe_query(query), name, k, len(hits), *trace)
         self._searches.append(row)
@@ -199,10 +199,10 @@ class ResearchDesk:
                 f"desk: the citation graph is not open, which {direction} needs; register the system with graph=True"
             )
         self.require_allowed([corpus_id])
-        catalogue = self._allowed.catalogue
+        catalogue = self.allowed.catalogue
         (row,) = catalogue.rows(np.array([corpus_id], np.int64))
         rows = self._graph.neighbours(int(row), direction)
-        verdicts = self._allowed.judge(rows)
+        verdicts = self.allowed.judge(rows)
         kept = catalogue.ids[rows[verdicts.kept]]
         page = kept[offset : offset + k].tolist()
         asked = f"{corpus_id} from {offset}" if offset else str(corpus_id)
@@ -281,7 +281,7 @@ class ResearchDesk:
             BadInput: The topic may not see one of them, or it does not exist.
         """
         asked = np.asarray(ids, np.int64)
-        verdicts = self._allowed.judge(self._allowed.catalogue.rows(asked))
+        verdicts = self.allowed.judge(self.allowed.catalogue.rows(asked))
         if not verdicts.kept.all():
             refused = int(np.flatnonzero(~verdicts.kept)[0])
             reason = next(name for name in ("itself", "survey", "late") if getattr(verdicts, name)[refused])

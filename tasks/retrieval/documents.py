@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from threading import Lock, local
-from typing import NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
 import pyarrow as pa
@@ -62,16 +62,22 @@ class _Opened(local):
         self.files: dict[int, ParquetReader] = {}
 
 
-class DocumentReader:
-    """Reads titles and abstracts by id, and caches decoded rows; threads that share a reader decode side by side.
+RowT = TypeVar("RowT", bound=tuple[Any, ...])
+
+
+class RowReader(Generic[RowT]):
+    """Reads rows of papers by id, and caches what it decoded; threads that share a reader decode side by side.
 
     Args:
-        documents: Dataset of stage `documents`: one file per bucket, rows ascending by corpus_id.
+        dataset: One file per bucket, rows ascending by corpus_id.
+        row: NamedTuple of the columns to read; the first is `corpus_id`.
         cache_bytes: Limit of the cache; the row group read last is always kept.
     """
 
-    def __init__(self, documents: Dataset, cache_bytes: int = CACHE_BYTES) -> None:
-        self._paths = documents.files()
+    def __init__(self, dataset: Dataset, row: type[RowT], cache_bytes: int = CACHE_BYTES) -> None:
+        self._row = row
+        self._columns = list(get_type_hints(row))
+        self._paths = dataset.files()
         self._metadata = [pq.read_metadata(path) for path in self._paths]
         self._starts = [list(_first_ids(metadata)) for metadata in self._metadata]
         self._cache: OrderedDict[_RowGroup, pa.Table] = OrderedDict()
@@ -80,13 +86,13 @@ class DocumentReader:
         self._lock = Lock()  # of the cache; it is not held while rows are decoded
         self._opened = _Opened()
 
-    def read(self, ids: Sequence[int]) -> list[Document]:
-        """Returns the documents in the order of `ids`.
+    def read(self, ids: Sequence[int]) -> list[RowT]:
+        """Returns the rows in the order of `ids`.
 
         Raises:
             BadInput: An id is not in the corpus.
         """
-        found: dict[int, Document] = {}
+        found: dict[int, RowT] = {}
         by_group: dict[_RowGroup, list[int]] = {}
         for corpus_id in dict.fromkeys(map(int, ids)):
             bucket = corpus_id % len(self._paths)
@@ -98,22 +104,22 @@ class DocumentReader:
             found.update(self._read_members(group, members))
         return [found[int(corpus_id)] for corpus_id in ids]
 
-    def _read_members(self, group: _RowGroup, members: list[int]) -> dict[int, Document]:
+    def _read_members(self, group: _RowGroup, members: list[int]) -> dict[int, RowT]:
         rows = self._rows(group)
         known = rows["corpus_id"].to_numpy()
         places = np.minimum(np.searchsorted(known, members), len(known) - 1)
         for corpus_id, place in zip(members, places, strict=True):
             if known[place] != corpus_id:
                 raise _unknown(corpus_id)
-        return {row["corpus_id"]: Document(**row) for row in rows.take(places).to_pylist()}
+        return {row["corpus_id"]: self._row(**row) for row in rows.take(places).to_pylist()}
 
     def _rows(self, group: _RowGroup) -> pa.Table:
         with self._lock:
             if group in self._cache:
                 self._cache.move_to_end(group)
                 return self._cache[group]
-        columns = list(Document._fields)
-        rows = self._file(group.bucket).read_row_group(group.place, columns=columns, use_threads=False).combine_chunks()
+        file = self._file(group.bucket)
+        rows = file.read_row_group(group.place, columns=self._columns, use_threads=False).combine_chunks()
         with self._lock:
             if group not in self._cache:
                 self._cache[group] = rows
@@ -128,6 +134,18 @@ class DocumentReader:
         if bucket not in opened:
             opened[bucket] = ParquetReader(self._paths[bucket], metadata=self._metadata[bucket], memory_map=True)
         return opened[bucket]
+
+
+class DocumentReader(RowReader[Document]):
+    """Reads titles and abstracts by id.
+
+    Args:
+        documents: Dataset of stage `documents`.
+        cache_bytes: Limit of the cache.
+    """
+
+    def __init__(self, documents: Dataset, cache_bytes: int = CACHE_BYTES) -> None:
+        super().__init__(documents, Document, cache_bytes)
 
 
 def _first_ids(metadata: pq.FileMetaData) -> Iterator[int]:

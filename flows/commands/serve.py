@@ -1,0 +1,54 @@
+"""`arena serve`: serves the desk of a store to systems from outside."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from flows.commands.options import FLAT, Count, Whole
+from flows.commands.terminal import show_text
+from flows.pipeline.machine import Machine
+from flows.pipeline.secrets import learn_environment
+from flows.service.serve import KEY, Address, serve_desk
+from schemas.service import Quotas
+from tasks.service.editions import Means
+from tasks.service.service import ServiceSettings
+from tasks.store.store import Store
+
+
+def serve(
+    *,
+    port: Annotated[
+        Whole, Parameter(help="Port to listen on; 0: any free port.", validator=Number(gte=0, lte=65_535))
+    ] = 8642,
+    host: str = "127.0.0.1",
+    quotas: Annotated[Quotas | None, FLAT] = None,
+    leases: Count = 1000,
+    rate: Count = 1000,
+    pdfs: Path | None = None,
+    machine: Annotated[Machine | None, FLAT] = None,
+) -> None:
+    """Serve the desk of the store's editions over REST and MCP, until Ctrl-C or SIGTERM.
+
+    Systems open runs, lease topics, search, read, follow citations and hand in; every call is recorded. The desk
+    answers on this machine only, unless the environment has a server key (ARENA_SERVE_KEY) that clients must send.
+
+    Args:
+        host: Address to listen on.
+        leases: Topics of a run that can be leased at once.
+        rate: Requests a second that one token may make.
+        pdfs: Folder with UUID.pdf at any depth: pages of the papers that questions are about.
+    """
+    machine = machine or Machine()
+    learn_environment()
+    settings = ServiceSettings(quotas=quotas or Quotas(), most_leases=leases, rate=rate)
+    means = Means(machine, tuple(sorted(pdfs.rglob("*.pdf"))) if pdfs else ())
+
+    def announce(url: str) -> None:
+        show_text(f"the desk of {machine.root} answers at {url}")
+        sys.stdout.flush()
+
+    serve_desk(Store(machine.root), means, settings, Address(host, port), os.environ.get(KEY) or None, announce)

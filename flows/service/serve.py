@@ -1,0 +1,139 @@
+"""The process that listens: checks where it may, says when it answers, and writes everything before it ends."""
+
+import ipaddress
+import socket
+from collections.abc import Callable
+from typing import NamedTuple
+
+import uvicorn
+from fastapi import FastAPI
+
+from flows.pipeline.submissions import enter_run, taken_slots
+from flows.pipeline.summaries import answer_rows, score_rows, tree_rows
+from flows.pipeline.walk import Pipeline, StageLabel, build_labelled
+from flows.service.app import make_app
+from schemas.errors import UsageError
+from schemas.manifest import Ref
+from schemas.settings import Resources
+from schemas.submission import Entry
+from tasks.ranking.views import VIEWS
+from tasks.service.editions import Means
+from tasks.service.service import DeskService, Editing, ServiceSettings
+from tasks.store.editions import Editions
+from tasks.store.store import Request, Store
+
+KEY = "ARENA_SERVE_KEY"
+"""Variable of the environment with the server's key."""
+
+GRACE_S = 30
+"""Seconds that requests under way have when the server ends."""
+
+
+class Address(NamedTuple):
+    """Where to listen; port 0: any free one."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+
+    @property
+    def is_local(self) -> bool:
+        """Whether nobody but this machine can reach it."""
+        try:
+            return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+
+def check_address(address: Address, key: str | None) -> None:
+    """Checks that others can reach the server only with a key.
+
+    Raises:
+        UsageError: They could without.
+    """
+    if not address.is_local and not key:
+        raise UsageError(
+            f"--host {address.host}: others can reach this address, and the server has no key; set {KEY}, or listen on "
+            "127.0.0.1"
+        )
+
+
+def make_desk(store: Store, means: Means, settings: ServiceSettings) -> DeskService:
+    """Returns the desk of a store, whose finished runs enter its editions."""
+
+    def enter(edition: str, entry: Entry) -> object:
+        pipeline = open_quietly(store, edition, means.resources)
+        entered = enter_run(pipeline, entry)
+        if entry.task == "organization":
+            return tree_rows(store, entered.slots)
+        if entry.task == "paperqa":
+            return answer_rows(store, entered.slots)
+        labels = VIEWS[entry.task].labels
+        return {label: score_rows(store, entered.slots, entry.task, label)[0] for label in labels}
+
+    def is_taken(edition: str, run: str) -> bool:
+        return bool(taken_slots(Editions(store).load(edition).slots, run))
+
+    return DeskService(store, means, settings, Editing(is_taken, enter))
+
+
+def open_quietly(store: Store, edition: str, resources: Resources) -> Pipeline:
+    """Returns the pipeline of an edition, which executes in this process: a server starts no worker processes."""
+    one = resources.model_copy(update={"workers": 1})
+
+    def execute(request: Request, label: StageLabel) -> Ref:
+        return build_labelled(store, request, one, label, lambda _: None).ref
+
+    return Pipeline(store, edition, execute)
+
+
+class _Announcing(uvicorn.Server):
+    """A server that says when it answers."""
+
+    def __init__(self, config: uvicorn.Config, announce: Callable[[str], None]) -> None:
+        super().__init__(config)
+        self._announce = announce
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Starts, then announces the URL."""
+        await super().startup(sockets)
+        if self.started:
+            host, port = self.servers[0].sockets[0].getsockname()[:2]
+            self._announce(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
+
+
+def make_server(app: FastAPI, address: Address, announce: Callable[[str], None]) -> uvicorn.Server:
+    """Returns the server of an app; its `run` serves until SIGTERM or Ctrl-C.
+
+    Args:
+        app: What answers.
+        address: Where to listen.
+        announce: Called with the URL once the server answers.
+    """
+    config = uvicorn.Config(
+        app,
+        host=address.host,
+        port=address.port,
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=GRACE_S,
+        lifespan="on",
+    )
+    return _Announcing(config, announce)
+
+
+def serve_desk(
+    store: Store,
+    means: Means,
+    settings: ServiceSettings,
+    address: Address,
+    key: str | None,
+    announce: Callable[[str], None],
+) -> None:
+    """Serves the desk of a store until SIGTERM or Ctrl-C.
+
+    Raises:
+        UsageError: The address needs a key.
+    """
+    check_address(address, key)
+    app = make_app(make_desk(store, means, settings), key, local=address.is_local)
+    make_server(app, address, announce).run()
