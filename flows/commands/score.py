@@ -131,7 +131,7 @@ def _score(gold: Path, pred: Path, rule: "TreeScoreSettings", svg: Path | None) 
     if not golden.trees.keys() & built.trees.keys():
         named = ", ".join(sorted(built.trees)[:3])
         raise UsageError(f"no tree in {pred} has the name of a tree in {gold}; {pred.name} has {named}...")
-    scorer = TreeScorer(LabelVectors(Encoder(rule.encoder).encode), rule)
+    scorer = TreeScorer(LabelVectors(Encoder(rule.encoder).encode_short), rule)
     rows: list[tables.Row] = []
     for number, (name, tree) in enumerate(golden.trees.items()):
         other: Tree | None = built.trees.get(name)

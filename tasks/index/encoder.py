@@ -92,11 +92,17 @@ class Encoder:
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Returns unit vectors of queries, `(n, dim) float32`; each query is prefixed with the instruction.
 
-        Threads may call this; one encodes at a time. Torch uses a single thread, because a query is so short that
-        several threads on a busy machine mostly wait for each other.
+        Threads may call this; one encodes at a time.
+        """
+        return self.encode_short([self.settings.query_instruction + text for text in texts])
+
+    def encode_short(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """As `encode`, for queries and labels: with one thread of torch on a CPU.
+
+        Several threads would mostly wait for each other when texts are short, and for a second each on a busy machine.
         """
         with self._query_lock, _one_thread():
-            return self.encode([self.settings.query_instruction + text for text in texts])
+            return self.encode(texts)
 
 
 @contextmanager

@@ -226,7 +226,7 @@ class TreeScorer:
 def _open_scorer(work: Workspace[TreeScoreSettings]) -> TreeScorer:
     resources = work.resources
     encoder = Encoder(work.settings.encoder, resources.device, resources.batch_size)
-    return TreeScorer(LabelVectors(encoder.encode), work.settings)
+    return TreeScorer(LabelVectors(encoder.encode_short), work.settings)
 
 
 def _pairs(trees: Dataset, mindmaps: Dataset) -> list[_Pair]:
