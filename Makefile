@@ -56,9 +56,9 @@ lock: $(TOOLS)/.installed
 	printf '%s\n' filelock fsspec jinja2 networkx setuptools sympy typing-extensions > $(TOOLS)/needs-of-torch.in
 	echo "torch ; sys_platform == 'none'" > $(TOOLS)/without-torch.txt
 	echo "faiss-cpu ; sys_platform == 'none'" > $(TOOLS)/without-faiss-cpu.txt
-	$(call LOCK,$(subst $(comma), ,$(EXTRAS)) serve ray) $(WITHOUT_TORCH) -o requirements.lock
-	$(call LOCK,dense organize llm pdf) $(WITHOUT_TORCH) -o infra/docker/cpu.lock
-	$(call LOCK,dense organize llm pdf ray gpu) --overrides $(TOOLS)/without-faiss-cpu.txt -o infra/docker/gpu.lock
+	$(call LOCK,$(subst $(comma), ,$(EXTRAS)) local ray) $(WITHOUT_TORCH) -o requirements.lock
+	$(call LOCK,dense organize llm pdf serve) $(WITHOUT_TORCH) -o infra/docker/cpu.lock
+	$(call LOCK,dense organize llm pdf serve ray gpu) --overrides $(TOOLS)/without-faiss-cpu.txt -o infra/docker/gpu.lock
 
 sbom: $(STAMP) $(TOOLS)/.installed
 	$(TOOLS)/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible -o build/sbom.json $(RUN)/python
