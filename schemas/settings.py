@@ -1,5 +1,6 @@
 """The settings of the pipeline: frozen, validated before anything runs, shown in forms and in `--help`."""
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -11,11 +12,25 @@ CorpusRule = Literal["full_text", "abstract"]
 SurveyScope = Literal["full_text", "references", "all"]
 LinkSource = Literal["bibliography", "citations", "both"]
 YearOnlySurvey = Literal["dec31", "jan1", "drop"]
-RetrieverName = Literal["bm25", "dense", "hybrid"]
+RetrieverName = Literal["bm25", "dense", "hybrid", "lsa", "bm25_lsa", "hybrid_lsa"]
 Stemming = Literal["none", "english"]
 Precision = Literal["fp32", "bf16", "fp16", "int8"]
 DistanceReading = Literal["ge", "free_ops", "aligned"]
 BaselineName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+
+
+LSA_DIMENSIONS = 300
+"""Usual dimensions of a latent semantic space."""
+
+REQUIRED_DATASETS: Mapping[RetrieverName, tuple[str, ...]] = {
+    "bm25": ("bm25",),
+    "dense": ("embeddings",),
+    "hybrid": ("bm25", "embeddings"),
+    "lsa": ("lsa",),
+    "bm25_lsa": ("bm25", "lsa"),
+    "hybrid_lsa": ("bm25", "embeddings", "lsa"),
+}
+"""Index datasets that each retriever needs."""
 
 
 class Settings(BaseModel):
@@ -153,6 +168,15 @@ class IndexSettings(Settings):
     ann: Literal["flat", "ivf", "hnsw", "sq8"] = Field(
         default="flat",
         description="Exact search (flat) or an approximate index; its recall against exact search is recorded.",
+    )
+    lsa_fields: tuple[DocumentField, ...] = Field(
+        default=(), description="Fields that get a latent semantic index, trained on the corpus alone."
+    )
+    lsa_dimensions: int = Field(
+        default=LSA_DIMENSIONS,
+        ge=2,
+        le=2048,
+        description="Dimensions of the latent semantic index; unless 300, the names of runs say them.",
     )
 
 

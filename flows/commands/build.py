@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from flows.commands.options import FLAT, open_pipeline
+from flows.commands.options import FLAT, Count, open_pipeline
 from flows.commands.terminal import show_json, show_rows, show_text
 from flows.pipeline import summaries as tables
 from flows.pipeline.machine import Machine
@@ -14,7 +14,7 @@ from flows.pipeline.release_files import open_files, open_update
 from flows.pipeline.stages import StageControl
 from flows.pipeline.walk import Pipeline, Slots
 from schemas.identifiers import EditionName, Field, ReleaseName
-from schemas.settings import CorpusSettings, EncoderSettings, IndexSettings, Stemming
+from schemas.settings import LSA_DIMENSIONS, CorpusSettings, EncoderSettings, IndexSettings, Stemming
 
 
 def build(
@@ -52,8 +52,9 @@ def index(
     *,
     edition: EditionName | None = None,
     field: tuple[Field, ...] = ("abstract",),
-    engine: tuple[Literal["bm25", "dense"], ...] = ("bm25", "dense"),
+    engine: tuple[Literal["bm25", "dense", "lsa"], ...] = ("bm25", "dense"),
     stemming: Stemming = "none",
+    lsa_dimensions: Count = LSA_DIMENSIONS,
     ann: Literal["flat", "ivf", "hnsw", "sq8"] = "flat",
     encoder: Annotated[EncoderSettings, Parameter(name="*", group="Encoder")] = EncoderSettings(),
     control: Annotated[StageControl, FLAT] = StageControl(),
@@ -65,8 +66,9 @@ def index(
     Args:
         edition: Name of the edition; may be left out when there is only one.
         field: Which part of a document to index.
-        engine: BM25, embeddings, or both.
+        engine: BM25, embeddings, a latent semantic index that is trained on the corpus alone, or several of them.
         stemming: How BM25 reduces words; runs on stems have +stemmed in their names.
+        lsa_dimensions: Dimensions of the latent semantic index; runs on other than 300 have +lsa<n> in their names.
         ann: Exact search, or an approximate index whose recall against exact search is measured and recorded.
         json: Print the datasets as JSON.
     """
@@ -76,6 +78,8 @@ def index(
         dense_fields=field if "dense" in engine else (),
         encoder=encoder,
         ann=ann,
+        lsa_fields=field if "lsa" in engine else (),
+        lsa_dimensions=lsa_dimensions,
     )
     with open_pipeline(machine or Machine(), edition, control) as pipeline:
         built = pipeline.build_indexes(settings)

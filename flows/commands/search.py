@@ -12,8 +12,8 @@ from flows.pipeline.machine import Machine
 from flows.pipeline.walk import choose_edition, remedy
 from schemas.errors import UsageError
 from schemas.identifiers import EditionName, Field
-from schemas.settings import RetrieverName
-from tasks.retrieval.backend import REQUIRED_DATASETS, open_backend
+from schemas.settings import REQUIRED_DATASETS, RetrieverName
+from tasks.retrieval.backend import open_backend
 from tasks.retrieval.retriever import NEVER, Allowed
 from tasks.store.dataset import Dataset
 from tasks.store.editions import Editions

@@ -15,6 +15,7 @@ from schemas.llm_settings import BudgetSettings, Cap
 from schemas.manifest import Ref
 from schemas.release import ReleaseDataset
 from schemas.settings import (
+    REQUIRED_DATASETS,
     CorpusSettings,
     EncoderSettings,
     IndexSettings,
@@ -207,13 +208,20 @@ class Pipeline:
 
     def _engine(self, retriever: RetrieverName, settings: RunSettings) -> Engine:
         """Returns the engine, with the encoder and the kind of approximate index that the edition has for the field."""
-        stemming = "none" if retriever == "dense" else self.read_stemming(settings.field)
-        if retriever == "bm25":
-            return Engine(retriever, settings.field, stemming=stemming)
+        needed = REQUIRED_DATASETS[retriever]
+        engine = Engine(retriever, settings.field)
+        if "bm25" in needed:
+            engine = engine._replace(stemming=self.read_stemming(settings.field))
+        if "lsa" in needed:
+            from tasks.index.lsa import lsa
+
+            engine = engine._replace(dimensions=self._settings(lsa, settings.field).dimensions)
+        if "embeddings" not in needed:
+            return engine
         from tasks.index.ann import ann
 
         kind = self._settings(ann, settings.field).kind if settings.approximate else None
-        return Engine(retriever, settings.field, self.read_encoder(settings.field), kind, stemming)
+        return engine._replace(encoder=self.read_encoder(settings.field), ann=kind)
 
     def read_stemming(self, field: str) -> Stemming:
         """Returns how the edition's BM25 index of the field reduces words; `none` where there is no such index."""
@@ -277,6 +285,8 @@ def remedy(slot: str) -> str:
         return f"run: arena index --field {name}"
     if stage == "edges":
         return "run: arena rerun edges"
+    if stage == "lsa":
+        return f"run: arena index --field {name} --engine lsa"
     if stage == "mindmaps":
         return "run: arena run organization --maps FILE"
     return "run: arena run discovery" if stage in ("run", "scores") else "run: arena build"

@@ -263,13 +263,13 @@ def _embed_bucket(
     name = f"part-{shard.name}.parquet"
     with TableWriter(shard.file(name), table, row_group=ROW_GROUP) as writer:
         for chunk in _chunks(field_texts(field, bucket)):
-            digests = [hashlib.sha256(text.encode()).digest()[:16] for _, text in chunk]
+            digests = text_digests(chunk)
             vectors = np.empty((len(chunk), encoder.dimensions), np.float16)
             missing = known.fill(vectors, digests, name)
             before = writer.rows + len(chunk) - len(missing)
             new = [chunk[position].text for position in missing], [digests[position] for position in missing]
             vectors[missing] = blocks.encode(*new, lambda done, before=before: report(before + done))
-            writer.write(_rows(table.arrow, chunk, digests, vectors))
+            writer.write(embedding_rows(table.arrow, chunk, digests, vectors))
             reused += len(chunk) - len(missing)
             encoded += len(missing)
             report(writer.rows)
@@ -293,9 +293,15 @@ def _chunks(texts: Iterator[FieldText]) -> Iterator[list[FieldText]]:
         yield chunk
 
 
-def _rows(
+def text_digests(chunk: Sequence[FieldText]) -> list[bytes]:
+    """Returns the digest by which the vector of a text is found again, for each text."""
+    return [hashlib.sha256(text.encode()).digest()[:16] for _, text in chunk]
+
+
+def embedding_rows(
     schema: pa.Schema, chunk: Sequence[FieldText], digests: Sequence[bytes], vectors: NDArray[np.float16]
 ) -> pa.Table:
+    """Returns rows of the table of embeddings."""
     columns = [
         pa.array([text.corpus_id for text in chunk], pa.int64()),
         pa.array(digests, pa.binary(16)),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from schemas.errors import StageFailed
-from schemas.settings import Resources, RetrieverName
+from schemas.settings import REQUIRED_DATASETS, Resources, RetrieverName
 from schemas.tables.runs import OUTCOMES, OUTLINES, RUNS, SEARCHES, OutcomeRow, OutlineRow, RunRow, SearchRow
 from schemas.topic import Topic
 from tasks.llm.asker import Asker, require_model
@@ -17,7 +17,7 @@ from tasks.llm.subjects import Answerer, Subjects, answer_subjects
 from tasks.ranking.answers import SystemSettings, answer_topic
 from tasks.ranking.baseline import Kit, System, find_baseline
 from tasks.ranking.evaluated_topics import evaluated_topics, read_qrels
-from tasks.retrieval.backend import REQUIRED_DATASETS, SearchBackend, open_backend
+from tasks.retrieval.backend import SearchBackend, open_backend
 from tasks.store.dataset import Dataset
 from tasks.store.stage import require_version, stage
 from tasks.store.workspace import Workspace
@@ -30,6 +30,9 @@ Folders = tuple[tuple[str, Path], ...]
 NOT_SEARCHED = ("topics", "mindmaps")
 """Inputs that say which topics are answered; systems search the others."""
 
+VECTORS = {"embeddings", "lsa"}
+"""Inputs whose vectors lie in memory."""
+
 SHARD_TOPICS = 16
 
 TABLES = {"part": RUNS, "searches": SEARCHES, "outcomes": OUTCOMES, "outlines": OUTLINES}
@@ -41,10 +44,10 @@ def run(work: Workspace[SystemSettings]) -> None:
 
     OUTLINES is a side table too, of systems that write outlines.
 
-    Inputs: `topics`, `documents`, `surveys`, and what the retriever needs of `bm25`, `embeddings`, `ann`; with
+    Inputs: `topics`, `documents`, `surveys`, and what the retriever needs of `bm25`, `embeddings`, `lsa`, `ann`; with
     `mindmaps`, only the topics that have one are answered.
 
-    Without embeddings or a model, shards run in worker processes, which share the index on disk. Otherwise they run in
+    Without vectors or a model, shards run in worker processes, which share the index on disk. Otherwise they run in
     this process, which alone holds the vectors and the connection to the model: with a model, topics of all shards at
     once. A topic for which something stood in for a failed model call is marked `fallback`, and counts as dropped.
 
@@ -57,7 +60,7 @@ def run(work: Workspace[SystemSettings]) -> None:
     _require_inputs(work)
     maps = work.dataset("mindmaps") if "mindmaps" in work.inputs else None
     topics = evaluated_topics(work.dataset("topics"), settings, maps)
-    in_workers = "embeddings" not in work.inputs and settings.model is None
+    in_workers = VECTORS.isdisjoint(work.inputs) and settings.model is None
     searched = tuple((name, work.dataset(name).folder) for name in sorted(work.inputs) if name not in NOT_SEARCHED)
     relevant = read_qrels(work.dataset("topics")) if settings.references == "oracle" else None
     items = [Topic(*row) for row in topics.select("topic_id", "title", "horizon").iter_rows()]

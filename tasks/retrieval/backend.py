@@ -3,11 +3,12 @@
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from schemas.settings import Resources, RetrieverName
+from schemas.settings import REQUIRED_DATASETS, Resources, RetrieverName
 from schemas.topic import Topic
 from tasks.index.bm25 import Bm25Index
 from tasks.index.dense import DenseIndex
 from tasks.index.embeddings import open_encoder
+from tasks.index.lsa import LsaSpace
 from tasks.retrieval.announced import Announced
 from tasks.retrieval.bm25 import Bm25Retriever
 from tasks.retrieval.dense import DenseRetriever
@@ -16,15 +17,12 @@ from tasks.retrieval.documents import DocumentReader, load_catalogue
 from tasks.retrieval.graph import CitationGraph
 from tasks.retrieval.hybrid import DEPTH as FUSED
 from tasks.retrieval.hybrid import HybridRetriever
+from tasks.retrieval.lsa import LsaRetriever
 from tasks.retrieval.retriever import Allowed, Catalogue, Retriever
 from tasks.store.dataset import Dataset
 
-REQUIRED_DATASETS: Mapping[RetrieverName, tuple[str, ...]] = {
-    "bm25": ("bm25",),
-    "dense": ("embeddings",),
-    "hybrid": ("bm25", "embeddings"),
-}
-"""Index datasets that each retriever needs."""
+ENGINES: Mapping[str, str] = {"bm25": "bm25", "embeddings": "dense", "lsa": "lsa"}
+"""Name of the engine over each index dataset."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,8 @@ class SearchBackend:
         """Announces searches (desk, text, number of documents, engine): dense search answers many of them at once."""
         dense = self.engines.get("dense")
         if isinstance(dense, DenseRetriever):
-            depths: dict[str, Callable[[int], int]] = {"dense": lambda k: k, "hybrid": lambda k: max(k, FUSED)}
+            depths: dict[str, Callable[[int], int]] = {"dense": lambda k: k}
+            depths |= dict.fromkeys(("hybrid", "hybrid_lsa"), lambda k: max(k, FUSED))
             found = ((desk, text, depths.get(engine or self.primary), k) for desk, text, k, engine in searches)
             dense.announce([Announced(t, depth(k), desk.allowed) for desk, t, depth, k in found if depth and t.strip()])
 
@@ -64,7 +63,7 @@ def open_backend(retriever: RetrieverName, datasets: Mapping[str, Dataset], reso
     """Opens the indexes and documents that one retriever needs.
 
     Args:
-        retriever: The primary engine; `hybrid` also makes `bm25` and `dense` available as engines of their own.
+        retriever: The primary engine; one that fuses several also makes these available as engines of their own.
         datasets: `documents`, `surveys`, and the retriever's `REQUIRED_DATASETS`. Where `ann` is given beside
             `embeddings`, dense search is approximate; where `edges` is given, desks have the citation graph.
         resources: Where the encoder and FAISS run.
@@ -78,8 +77,12 @@ def open_backend(retriever: RetrieverName, datasets: Mapping[str, Dataset], reso
         engines["bm25"] = Bm25Retriever(Bm25Index(datasets["bm25"]))
     if "embeddings" in REQUIRED_DATASETS[retriever]:
         engines["dense"] = _open_dense(datasets, resources)
-    if retriever == "hybrid":
-        engines["hybrid"] = HybridRetriever([engines["bm25"], engines["dense"]])
+    if "lsa" in REQUIRED_DATASETS[retriever]:
+        index = DenseIndex.open(datasets["lsa"], device=resources.device)
+        engines["lsa"] = LsaRetriever(index, LsaSpace.open(datasets["lsa"]))
+    if retriever not in engines:
+        parts = [engines[ENGINES[dataset]] for dataset in REQUIRED_DATASETS[retriever]]
+        engines[retriever] = HybridRetriever(parts, name=retriever)
     catalogue = load_catalogue(datasets["documents"], datasets["surveys"])
     graph = CitationGraph(datasets["edges"], catalogue) if "edges" in datasets else None
     return SearchBackend(engines, retriever, catalogue, DocumentReader(datasets["documents"]), graph)

@@ -2,13 +2,13 @@
 
 import threading
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from schemas.errors import BadInput
 from tasks.index.dense import DenseIndex
-from tasks.index.encoder import Encoder
 from tasks.retrieval.announced import Announced, AnnouncedSearches
 from tasks.retrieval.backoff import require_depth, to_hits, trace_of
 from tasks.retrieval.retriever import Allowed, Catalogue, Found, Query, Trace, Vector, Verdicts, WeightedTerms
@@ -26,6 +26,19 @@ class _LastFilter(threading.local):
     verdicts: Verdicts
 
 
+class QueryEncoder(Protocol):
+    """Turns queries into vectors of the same space as those of the documents."""
+
+    @property
+    def dimensions(self) -> int:
+        """Components of a vector."""
+        ...
+
+    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Returns unit vectors of queries, `(n, dim) float32`."""
+        ...
+
+
 class DenseRetriever:
     """Ranks documents by cosine similarity; filters before the search, so one search is always enough.
 
@@ -39,11 +52,11 @@ class DenseRetriever:
 
     name = "dense"
 
-    def __init__(self, index: DenseIndex, encoder: Encoder) -> None:
+    def __init__(self, index: DenseIndex, encoder: QueryEncoder) -> None:
         if encoder.dimensions != index.dimensions:
             raise BadInput(
-                f"dense: the encoder {encoder.settings.model} makes vectors of {encoder.dimensions} components, but "
-                f"the index has {index.dimensions}; open it with the encoder that made it"
+                f"{self.name}: the encoder makes vectors of {encoder.dimensions} components, but the index has "
+                f"{index.dimensions}; open it with the encoder that made it"
             )
         self._index = index
         self._encoder = encoder
@@ -79,7 +92,7 @@ class DenseRetriever:
         """
         require_depth(k)
         if isinstance(query, WeightedTerms):
-            raise BadInput("dense accepts text or a vector, not weighted terms; send those to bm25")
+            raise BadInput(f"{self.name} accepts text or a vector, not weighted terms; send those to bm25")
         if isinstance(query, str) and not query.strip():
             return Found([], Trace())
         if isinstance(query, str) and allowed and (known := self._announced.take(Announced(query, k, allowed))):

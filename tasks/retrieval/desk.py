@@ -220,22 +220,42 @@ class ResearchDesk:
         """Whether an engine works on embeddings: `vectors`, `embed`, vector queries."""
         return any(isinstance(engine, VectorSpace) for engine in self._engines.values())
 
-    def vectors(self, ids: Sequence[int]) -> NDArray[np.float32]:
+    @property
+    def vector_engines(self) -> tuple[str, ...]:
+        """Names of the engines that work on embeddings, sorted."""
+        return tuple(name for name in self.engines if isinstance(self._engines[name], VectorSpace))
+
+    @property
+    def spaces(self) -> tuple[str, ...]:
+        """Names of the engines that search one index each: that over terms first, then those over embeddings."""
+        terms = (name for name in self.engines if isinstance(self._engines[name], TermSpace))
+        return (*terms, *self.vector_engines)
+
+    def vectors(self, ids: Sequence[int], engine: str | None = None) -> NDArray[np.float32]:
         """Returns unit vectors of documents, `(n, dim) float32`, in the order of `ids`.
 
+        Args:
+            ids: Documents that the topic may see.
+            engine: One of `vector_engines`; None: the first of them.
+
         Raises:
-            BadInput: No engine works on embeddings, or the topic may not see a document, or it has no embedding.
+            BadInput: The engine does not work on embeddings, or the topic may not see a document, or it has no
+                embedding.
         """
         self.require_allowed(ids)
-        return self._vector_space().vectors(ids)
+        return self._vector_space(engine).vectors(ids)
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Encodes texts as the dense engine encodes queries and returns unit vectors, `(n, dim) float32`.
+    def embed(self, texts: Sequence[str], engine: str | None = None) -> NDArray[np.float32]:
+        """Encodes texts as an engine encodes queries and returns unit vectors, `(n, dim) float32`.
+
+        Args:
+            texts: Queries.
+            engine: One of `vector_engines`; None: the first of them.
 
         Raises:
-            BadInput: No engine works on embeddings.
+            BadInput: The engine does not work on embeddings.
         """
-        return self._vector_space().embed(texts)
+        return self._vector_space(engine).embed(texts)
 
     def terms(self, text: str) -> list[str]:
         """Returns the index terms of a text in order, with repetitions.
@@ -268,11 +288,13 @@ class ResearchDesk:
                 return engine
         raise BadInput(f"desk: none of the engines {', '.join(self.engines)} works on terms; add bm25")
 
-    def _vector_space(self) -> VectorSpace:
-        for engine in self._engines.values():
+    def _vector_space(self, name: str | None) -> VectorSpace:
+        for candidate in self.engines if name is None else (name,):
+            engine = self._engines.get(candidate)
             if isinstance(engine, VectorSpace):
                 return engine
-        raise BadInput(f"desk: none of the engines {', '.join(self.engines)} works on embeddings; add dense")
+        asked = f"engine {name!r}" if name else f"none of the engines {', '.join(self.engines)}"
+        raise BadInput(f"desk: {asked} works on embeddings; use an engine such as dense or lsa")
 
     def require_allowed(self, ids: Sequence[int]) -> None:
         """Checks that the topic may see every one of these documents.

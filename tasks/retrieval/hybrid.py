@@ -20,11 +20,11 @@ class HybridRetriever:
     Args:
         engines: Each gets every query; in ties the earlier engine comes first.
         depth: Length of the fused lists, >= 1.
+        name: What the combination of engines is called.
     """
 
-    name = "hybrid"
-
-    def __init__(self, engines: Sequence[Retriever], depth: int = DEPTH) -> None:
+    def __init__(self, engines: Sequence[Retriever], depth: int = DEPTH, name: str = "hybrid") -> None:
+        self.name = name
         self._engines = engines
         self._depth = depth
 
@@ -45,7 +45,9 @@ class HybridRetriever:
         """
         require_depth(k)
         if not isinstance(query, str):
-            raise BadInput("hybrid accepts text only; send weighted terms to bm25, vectors to dense, then fuse")
+            raise BadInput(
+                f"{self.name} accepts text only; send weighted terms to bm25, vectors to dense or lsa, then fuse"
+            )
         found = [engine.search(query, max(k, self._depth), allowed) for engine in self._engines]
         fused = reciprocal_rank_fusion([[hit.corpus_id for hit in hits] for hits, _ in found])[:k]
         hits = [Hit(corpus_id, -float(rank)) for rank, (corpus_id, _) in enumerate(fused, 1)]

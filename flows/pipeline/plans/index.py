@@ -6,6 +6,7 @@ from schemas.settings import IndexSettings
 from tasks.index.ann import AnnSettings, ann
 from tasks.index.bm25 import Bm25Settings, bm25
 from tasks.index.embeddings import EmbeddingSettings, embeddings
+from tasks.index.lsa import LsaSettings, lsa
 
 
 def plan_index(settings: IndexSettings) -> list[Step]:
@@ -28,7 +29,11 @@ def plan_index(settings: IndexSettings) -> list[Step]:
         for field in settings.dense_fields
         if settings.ann != "flat"
     ]
-    return [*lexical, *dense, *approximate]
+    latent = [
+        Step(f"lsa/{field}", lsa, LsaSettings(field=field, dimensions=settings.lsa_dimensions), _indexed_inputs(field))
+        for field in settings.lsa_fields
+    ]
+    return [*lexical, *dense, *latent, *approximate]
 
 
 def _indexed_inputs(field: Field) -> dict[str, str]:

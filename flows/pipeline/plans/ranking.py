@@ -2,7 +2,16 @@
 
 from collections.abc import Callable, Sequence
 
-from flows.pipeline.plans.steps import Engine, Step, check_sample, encoder_mark, same_names, sample_mark, stemming_mark
+from flows.pipeline.plans.steps import (
+    Engine,
+    Step,
+    check_sample,
+    encoder_mark,
+    lsa_mark,
+    same_names,
+    sample_mark,
+    stemming_mark,
+)
 from schemas.llm import ModelName
 from schemas.settings import RunSettings, TopicSubset
 from tasks.ranking.baseline import find_baseline
@@ -14,15 +23,16 @@ def run_tag(baseline: str, engine: Engine, settings: RunSettings, model: ModelNa
     """Returns the name of a run: `<baseline>.<retriever>.<field>`, followed by marks for everything unusual.
 
     The marks are `@<cutoff>` unless it is 100, `+<encoder>` unless it is the production encoder, `+stemmed` for a
-    stemmed BM25 index, `+<kind>` of an approximate index, `+<model>` that the baseline asks, `-first<n>` when the
-    topics are limited, and `-sample<n>` for a sample of them, followed by `s<seed>` unless the seed is 42.
+    stemmed BM25 index, `+lsa<n>` of a latent semantic index unless n is 300, `+<kind>` of an approximate index,
+    `+<model>` that the baseline asks, `-first<n>` when the topics are limited, and `-sample<n>` for a sample of them,
+    followed by `s<seed>` unless the seed is 42.
     """
     tag = f"{baseline}.{engine.retriever}.{engine.field}"
     if settings.cutoff != 100:
         tag += f"@{settings.cutoff}"
     if engine.encoder:
         tag += encoder_mark(engine.encoder)
-    tag += stemming_mark(engine.stemming)
+    tag += stemming_mark(engine.stemming) + lsa_mark(engine.dimensions)
     if engine.ann:
         tag += f"+{engine.ann}"
     if model:

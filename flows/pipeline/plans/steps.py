@@ -8,7 +8,16 @@ from schemas.errors import UsageError
 from schemas.identifiers import Field
 from schemas.manifest import Ref
 from schemas.release import ReleaseDataset
-from schemas.settings import EncoderSettings, RetrieverName, Settings, Stemming, TopicSample, TopicSubset
+from schemas.settings import (
+    LSA_DIMENSIONS,
+    REQUIRED_DATASETS,
+    EncoderSettings,
+    RetrieverName,
+    Settings,
+    Stemming,
+    TopicSample,
+    TopicSubset,
+)
 from tasks.store.recipes import PlannedStage
 from tasks.store.stage import AnyStage
 
@@ -50,6 +59,7 @@ class Engine(NamedTuple):
         encoder: Encoder of the field's embeddings; None: the retriever uses none.
         ann: Kind of the field's approximate index; None: exact search.
         stemming: How the field's BM25 index reduces words.
+        dimensions: Of the field's latent semantic index.
     """
 
     retriever: RetrieverName
@@ -57,13 +67,12 @@ class Engine(NamedTuple):
     encoder: EncoderSettings | None = None
     ann: str | None = None
     stemming: Stemming = "none"
+    dimensions: int = LSA_DIMENSIONS
 
     @property
     def inputs(self) -> dict[str, str]:
         """The slots of the indexes, by the input names of the run stage."""
-        names = ["bm25"] if self.retriever != "dense" else []
-        names += ["embeddings"] if self.encoder else []
-        names += ["ann"] if self.ann else []
+        names = [*REQUIRED_DATASETS[self.retriever], *(["ann"] if self.ann else [])]
         return {name: f"{name}/{self.field}" for name in names}
 
 
@@ -75,6 +84,11 @@ def same_names(*names: str) -> dict[str, str]:
 def stemming_mark(stemming: Stemming) -> str:
     """Returns the mark of a BM25 index with English stems in the name of a run; empty for one without stemming."""
     return "" if stemming == "none" else "+stemmed"
+
+
+def lsa_mark(dimensions: int) -> str:
+    """Returns the mark of a latent semantic index with unusual dimensions, for example `+lsa100`; empty for 300."""
+    return "" if dimensions == LSA_DIMENSIONS else f"+lsa{dimensions}"
 
 
 def encoder_mark(encoder: EncoderSettings, usual: str = EncoderSettings().model) -> str:

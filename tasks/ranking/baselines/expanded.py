@@ -79,12 +79,11 @@ def expanded_diverse(topic: Topic, kit: Kit) -> Ranking:
     desk, query = kit.desk, subject_query(topic.title)
     depth = max(kit.cutoff, FUSED_DEPTH)
     lists: list[list[Hit]] = []
-    for engine in (name for name in ("bm25", "dense") if name in desk.engines):
+    for engine in desk.spaces:
         found = desk.search(query, depth, engine)
         lists.append(found)
-        for group in _groups(desk, found[:SEEDS]):
-            expand = rm3_terms if engine == "bm25" else rocchio_vector
-            lists.append(desk.search(expand(desk, query, group, WIDE), depth, engine))
+        expanded_queries = [_expand(desk, query, group, WIDE, engine) for group in _groups(desk, found[:SEEDS])]
+        lists += [desk.search(each, depth, engine) for each in expanded_queries]
     fused = reciprocal_rank_fusion([[hit.corpus_id for hit in hits] for hits in lists])
     return Ranking(hits_by_rank([corpus_id for corpus_id, _ in fused], kit.cutoff))
 
@@ -116,8 +115,7 @@ def _seed_vectors(desk: ResearchDesk, hits: Sequence[Hit]) -> NDArray[np.float64
 
 def _search_expanded(query: str, kit: Kit, settings: ExpansionSettings) -> Ranking:
     desk = kit.desk
-    both = desk.has_terms and desk.has_vectors
-    depth = max(kit.cutoff, FUSED_DEPTH) if both else kit.cutoff
+    depth = max(kit.cutoff, FUSED_DEPTH) if len(desk.spaces) > 1 else kit.cutoff
     lists = list(_lists(desk, query, depth, settings))
     if len(lists) == 1:
         return Ranking(lists[0])
@@ -126,12 +124,17 @@ def _search_expanded(query: str, kit: Kit, settings: ExpansionSettings) -> Ranki
 
 
 def _lists(desk: ResearchDesk, query: str, depth: int, settings: ExpansionSettings) -> Iterator[list[Hit]]:
-    if desk.has_terms:
-        first = desk.search(query, settings.documents, "bm25")
-        yield desk.search(rm3_terms(desk, query, first, settings), depth, "bm25") if first else []
-    if desk.has_vectors:
-        first = desk.search(query, settings.documents, "dense")
-        yield desk.search(rocchio_vector(desk, query, first, settings), depth, "dense") if first else []
+    for engine in desk.spaces:
+        first = desk.search(query, settings.documents, engine)
+        yield desk.search(_expand(desk, query, first, settings, engine), depth, engine) if first else []
+
+
+def _expand(
+    desk: ResearchDesk, query: str, hits: Sequence[Hit], settings: ExpansionSettings, engine: str
+) -> WeightedTerms | Vector:
+    if engine == "bm25":
+        return rm3_terms(desk, query, hits, settings)
+    return rocchio_vector(desk, query, hits, settings, engine)
 
 
 def rm3_terms(desk: ResearchDesk, query: str, hits: Sequence[Hit], settings: ExpansionSettings) -> WeightedTerms:
@@ -162,8 +165,10 @@ def _tells(desk: ResearchDesk, term: str, settings: ExpansionSettings) -> bool:
     return 1 < len(term) <= 20 and 0 < desk.document_frequency(term) <= settings.most_common * desk.n_documents
 
 
-def rocchio_vector(desk: ResearchDesk, query: str, hits: Sequence[Hit], settings: ExpansionSettings) -> Vector:
-    """Returns the query's vector plus the weighted centroid of its first hits, of length 1."""
-    centroid = desk.vectors([hit.corpus_id for hit in hits]).mean(axis=0)
-    moved = desk.embed([query])[0] + settings.centroid * centroid
+def rocchio_vector(
+    desk: ResearchDesk, query: str, hits: Sequence[Hit], settings: ExpansionSettings, engine: str | None = None
+) -> Vector:
+    """Returns the query's vector plus the weighted centroid of its first hits, of length 1, in an engine's space."""
+    centroid = desk.vectors([hit.corpus_id for hit in hits], engine).mean(axis=0)
+    moved = desk.embed([query], engine)[0] + settings.centroid * centroid
     return Vector((moved / np.linalg.norm(moved)).astype(np.float32))

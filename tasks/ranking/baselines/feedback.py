@@ -67,7 +67,7 @@ def feedback(topic: Topic, kit: Kit) -> Ranking:
     """
     desk, title = kit.desk, topic.title.lower().strip()
     depth = max(DEPTH, kit.cutoff)
-    found = [desk.search(title, depth, engine) for engine in ("bm25", "dense") if engine in desk.engines]
+    found = [desk.search(title, depth, engine) for engine in desk.spaces]
     fused = reciprocal_rank_fusion([[hit.corpus_id for hit in hits] for hits in found])
     seeds = [corpus_id for corpus_id, _ in fused[:SEEDS]]
     if not seeds:
@@ -75,8 +75,8 @@ def feedback(topic: Topic, kit: Kit) -> Ranking:
     lists = [(TITLE_LISTS, hits) for hits in found]
     if desk.has_terms:
         lists.append((1.0, desk.search(_expanded_terms(desk, title, seeds), depth, "bm25")))
-    if desk.has_vectors:
-        lists.append((1.0, desk.search(_moved_vector(desk, title, seeds), depth, "dense")))
+    moved = {engine: _moved_vector(desk, title, seeds, engine) for engine in desk.vector_engines}
+    lists += [(1.0, desk.search(vector, depth, engine)) for engine, vector in moved.items()]
     ids, scores = _fuse(lists)
     if desk.has_vectors:
         scores = _smooth(scores, desk.vectors(ids.tolist()))
@@ -104,9 +104,9 @@ def _rarity(desk: ResearchDesk, term: str) -> float:
     return math.log(1 + (desk.n_documents - frequency + 0.5) / (frequency + 0.5))
 
 
-def _moved_vector(desk: ResearchDesk, title: str, seeds: Sequence[CorpusId]) -> Vector:
-    centroid = desk.vectors(seeds).mean(axis=0)
-    moved = TITLE_VECTOR * desk.embed([title])[0] + (1 - TITLE_VECTOR) * centroid / np.linalg.norm(centroid)
+def _moved_vector(desk: ResearchDesk, title: str, seeds: Sequence[CorpusId], engine: str) -> Vector:
+    centroid = desk.vectors(seeds, engine).mean(axis=0)
+    moved = TITLE_VECTOR * desk.embed([title], engine)[0] + (1 - TITLE_VECTOR) * centroid / np.linalg.norm(centroid)
     return Vector(moved.astype(np.float32))
 
 

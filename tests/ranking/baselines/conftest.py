@@ -13,12 +13,14 @@ from schemas.topic import Topic
 from tasks.index.analysis import analyze
 from tasks.index.bm25 import Bm25Index, Bm25Settings, bm25
 from tasks.index.dense import DenseIndex, load_faiss
+from tasks.index.lsa import LsaSettings, LsaSpace, lsa
 from tasks.ranking.baseline import Kit
 from tasks.retrieval.bm25 import Bm25Retriever
 from tasks.retrieval.dense import DenseRetriever
 from tasks.retrieval.desk import ResearchDesk
 from tasks.retrieval.documents import DocumentReader, load_catalogue
 from tasks.retrieval.hybrid import HybridRetriever
+from tasks.retrieval.lsa import LsaRetriever
 from tasks.retrieval.retriever import Allowed, Retriever
 from tasks.store.store import Request, Store
 from tests.demo.standin.asking import ScriptedModel, asker_of, door_to
@@ -26,6 +28,8 @@ from tests.llm.scripted_server import ScriptedServer
 from tests.published import publish_documents, publish_surveys
 
 RETRIEVERS = ("bm25", "dense", "hybrid")
+LATENT = ("lsa", "hybrid_lsa")
+"""Retrievers with a latent semantic index."""
 
 Texts = Mapping[int, tuple[str, str | None]]
 
@@ -54,19 +58,27 @@ class Shelf:
     def __init__(self, folder: Path, texts: Texts, late: Iterable[int] = (), surveys: Iterable[int] = ()) -> None:
         store = Store(folder)
         documents = publish_documents(store, dict(texts), late=late)
-        request = Request(bm25, Bm25Settings(field="title_abstract"), {"documents": documents})
-        index = store.open(store.build(request, Resources(workers=1)).ref)
+        inputs = {"documents": documents}
+        requests = (
+            Request(bm25, Bm25Settings(field="title_abstract"), inputs),
+            Request(lsa, LsaSettings(field="title_abstract", dimensions=32), inputs),
+        )
+        index, latent = (store.open(store.build(request, Resources(workers=1)).ref) for request in requests)
         self.catalogue = load_catalogue(store.open(documents), store.open(publish_surveys(store, surveys)))
         self.reader = DocumentReader(store.open(documents))
         lexical, dense = Bm25Retriever(Bm25Index(index)), _open_dense(texts)
+        space = LsaRetriever(DenseIndex.open(latent, device="cpu"), LsaSpace.open(latent))
         self.engines: dict[str, Retriever] = {
             "bm25": lexical,
             "dense": dense,
             "hybrid": HybridRetriever([lexical, dense]),
+            "lsa": space,
+            "hybrid_lsa": HybridRetriever([lexical, dense, space], name="hybrid_lsa"),
         }
 
     def desk(self, topic: Topic, retriever: str, kind: type[ResearchDesk] = ResearchDesk) -> ResearchDesk:
-        engines = self.engines if retriever == "hybrid" else {retriever: self.engines[retriever]}
+        parts = {"hybrid": ("bm25", "dense"), "hybrid_lsa": ("bm25", "dense", "lsa")}.get(retriever, ())
+        engines = {name: self.engines[name] for name in (*parts, retriever)}
         return kind(topic, engines, retriever, Allowed.of(self.catalogue, topic), self.reader)
 
 
