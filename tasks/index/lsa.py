@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,19 +103,19 @@ def _train(texts: Sequence[str], dimensions: int) -> tuple[list[str], NDArray[np
         BadInput: There are no texts with terms.
     """
     try:
-        from sklearn.decomposition import TruncatedSVD
         from sklearn.feature_extraction.text import TfidfVectorizer
+        from sklearn.utils.extmath import randomized_svd
         from threadpoolctl import threadpool_limits
     except ImportError as error:
         raise MissingDependency("an lsa index needs scikit-learn: pip install 'research-arena[organize]'") from error
     large = len(texts) >= SMALL
-    weigh = TfidfVectorizer(
-        analyzer=analyze,
+    weigh: Any = TfidfVectorizer(  # its stubs know neither functions as analyzers nor float32
+        analyzer=cast(Any, analyze),
         max_features=VOCABULARY,
         min_df=RARE if large else 1,
         max_df=COMMON if large else 1.0,
         sublinear_tf=True,
-        dtype=np.float32,
+        dtype=cast(Any, np.float32),
     )
     try:
         matrix = weigh.fit_transform(texts)
@@ -123,9 +123,9 @@ def _train(texts: Sequence[str], dimensions: int) -> tuple[list[str], NDArray[np
         raise BadInput(f"stage lsa: {len(texts)} texts have no terms to train on ({error})") from error
     kept = min(dimensions - 1, *matrix.shape)
     with threadpool_limits(1):
-        svd = TruncatedSVD(kept, n_iter=ITERATIONS, random_state=SEED).fit(matrix)
+        components: Any = randomized_svd(matrix, kept, n_iter=cast(Any, ITERATIONS), random_state=SEED)[2]
     vectors = np.zeros((matrix.shape[1], dimensions), np.float32)
-    vectors[:, :kept] = svd.components_.T * weigh.idf_[:, None]
+    vectors[:, :kept] = components.T * weigh.idf_[:, None]
     return weigh.get_feature_names_out().tolist(), vectors
 
 

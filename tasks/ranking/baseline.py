@@ -73,6 +73,7 @@ class Baseline:
         asks: What it asks a language model for a topic; None: it asks none.
         opens_with: The query that it sends first; None: it cannot be known.
         graph: Whether it uses the desk's `references` and `citations`.
+        extends: The baseline that lacks one of its parts.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Baseline:
     asks: Demand | None = None
     opens_with: Opening | None = None
     graph: bool = False
+    extends: str | None = None
 
 
 _registry = Registry[Baseline]("baseline", "tasks.ranking.baselines", group="arena.baselines")
@@ -101,6 +103,7 @@ def baseline(
     asks: Demand | None = None,
     opens_with: Opening | None = None,
     graph: bool = False,
+    extends: str | None = None,
 ) -> Callable[[System], System]:
     """Registers a function as a baseline.
 
@@ -111,13 +114,14 @@ def baseline(
         asks: What it asks a language model for a topic; required for systems that use `kit.model`.
         opens_with: The query that it sends first: topics' queries are then searched together, with the same results.
         graph: Whether it uses `kit.desk.references` and `kit.desk.citations`: its desk then has the citation graph.
+        extends: The baseline that lacks one of its parts: the report shows the difference between both.
 
     Raises:
         ValueError: Another baseline has the name.
     """
 
     def decorate(system: System) -> System:
-        _registry.add(name, Baseline(name, description, system, version, asks, opens_with, graph))
+        _registry.add(name, Baseline(name, description, system, version, asks, opens_with, graph, extends))
         return system
 
     return decorate

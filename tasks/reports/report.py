@@ -20,7 +20,7 @@ from tasks.store.shard import Shard
 from tasks.store.stage import stage
 from tasks.store.workspace import Workspace
 
-ORDER = ("retrieval", "organization", "corpus", "lineage")
+ORDER = ("retrieval", "parts", "organization", "corpus", "lineage")
 """Sections that come first, in this order; others follow by name."""
 
 
@@ -32,7 +32,7 @@ class ReportSettings(Settings):
     edition: str = Field(description="Edition's name.")
 
 
-@stage("report", version=4, settings=ReportSettings, after="search_report")
+@stage("report", version=5, settings=ReportSettings, after="search_report")
 def report(work: Workspace[ReportSettings]) -> None:
     """Writes report.html, report.md, report.json, a CSV per table, an SVG per figure, and TREC files.
 

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -158,6 +159,17 @@ class ResearchDesk:
         self.require_allowed(ids)
         return self._documents.read(ids)
 
+    def ages(self, ids: Sequence[int]) -> NDArray[np.int64]:
+        """Returns how many days before the topic's horizon documents were published, `(n,)`, each >= 1.
+
+        Raises:
+            BadInput: The topic may not see one of the documents, or it does not exist.
+        """
+        self.require_allowed(ids)
+        catalogue = self._allowed.catalogue
+        days = catalogue.days[catalogue.rows(np.asarray(ids, np.int64))].astype(np.int64)
+        return (self._allowed.horizon - date(1970, 1, 1)).days - days
+
     @property
     def has_graph(self) -> bool:
         """Whether `references` and `citations` can be used."""
@@ -293,8 +305,9 @@ class ResearchDesk:
             engine = self._engines.get(candidate)
             if isinstance(engine, VectorSpace):
                 return engine
-        asked = f"engine {name!r}" if name else f"none of the engines {', '.join(self.engines)}"
-        raise BadInput(f"desk: {asked} works on embeddings; use an engine such as dense or lsa")
+        if name:
+            raise BadInput(f"desk: {name!r} is no engine over embeddings; there are: {', '.join(self.vector_engines)}")
+        raise BadInput(f"desk: none of the engines {', '.join(self.engines)} works on embeddings; add dense or lsa")
 
     def require_allowed(self, ids: Sequence[int]) -> None:
         """Checks that the topic may see every one of these documents.

@@ -13,13 +13,13 @@ import numpy as np
 from schemas.errors import ArenaError, UsageError
 from schemas.manifest import EditionManifest
 from schemas.paperqa import Question
-from schemas.settings import Resources, RetrieverName, TopicSubset
+from schemas.settings import REQUIRED_DATASETS, Resources, RetrieverName, TopicSubset
 from schemas.submission import Sample, Task
 from schemas.topic import Topic
 from tasks.corpus.edges import EdgeSettings, edges
 from tasks.paperqa.paper_library import PaperLibrary
 from tasks.paperqa.runs import read_questions
-from tasks.retrieval.backend import REQUIRED_DATASETS, SearchBackend, open_backend
+from tasks.retrieval.backend import SearchBackend, open_backend
 from tasks.retrieval.desk import ResearchDesk
 from tasks.retrieval.documents import RowReader
 from tasks.retrieval.retriever import NEVER, Allowed

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from datetime import date
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from tasks.llm.asker import Asker
 from tasks.llm.blocking import BlockingDoor
 from tasks.ranking.answers import Answer, answer_topic
 from tasks.ranking.baseline import Kit, all_baselines
-from tasks.retrieval.desk import ResearchDesk
+from tasks.retrieval.desk import PAGE, Neighbours, ResearchDesk
 from tasks.retrieval.documents import Document
 from tasks.retrieval.retriever import Query
 from tests.demo.standin.asking import asker_of, door_to
@@ -74,12 +75,40 @@ class WatchedDesk(ResearchDesk):
         self.handed |= set(map(int, ids))
         return super().vectors(ids, engine)
 
+    def references(self, corpus_id: int, k: int = PAGE, offset: int = 0) -> Neighbours:
+        return self._remember(super().references(corpus_id, k, offset))
+
+    def citations(self, corpus_id: int, k: int = PAGE, offset: int = 0) -> Neighbours:
+        return self._remember(super().citations(corpus_id, k, offset))
+
+    def _remember(self, found: Neighbours) -> Neighbours:
+        self.handed |= set(map(int, found.papers))
+        return found
+
+
+HONEST_EDGES = [(n + step, n) for n in range(10, 60) for step in (1, 3, 8) if n + step < 60]
+POISONED_EDGES = [
+    *((survey, n) for survey in (ITSELF, OTHER_SURVEY) for n in range(10, 64)),
+    *((LATER, n) for n in (59, 41, 33, 60, 61)),
+    *((n, LATER) for n in range(20, 30)),
+]
+"""The survey and another one cite everything; a later paper raises the counts of a few, and is cited itself."""
+
 
 @pytest.fixture(scope="module")
 def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
+    return make_shelf(tmp_path_factory.mktemp("poisoned"), HONEST_EDGES + POISONED_EDGES)
+
+
+@pytest.fixture(scope="module")
+def clean_shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
+    return make_shelf(tmp_path_factory.mktemp("clean"), HONEST_EDGES)
+
+
+def make_shelf(folder: Path, edges: list[tuple[int, int]]) -> Shelf:
     texts = honest_documents() | dict.fromkeys(FORBIDDEN, (TITLE, ABSTRACT))
     texts |= dict.fromkeys(HOSTILE, ("Seabird migration", ORDERS))
-    return Shelf(tmp_path_factory.mktemp("poisoned"), texts, late={ITSELF, LATER}, surveys={ITSELF, OTHER_SURVEY})
+    return Shelf(folder, texts, late={ITSELF, LATER}, surveys={ITSELF, OTHER_SURVEY}, cites=edges)
 
 
 class ListeningStandIn(StandIn):
@@ -151,6 +180,28 @@ def test_a_baseline_repeats_itself(name: str, retriever: str, ask: Asking) -> No
     assert first == second
     assert desk.searches == again.searches
     assert asker.calls == other.calls
+
+
+def test_the_honest_edges_change_what_graph_baselines_find(clean_shelf: Shelf, tmp_path: Path) -> None:
+    """Otherwise the next test could not fail."""
+    bare = make_shelf(tmp_path, HONEST_EDGES[:0])
+    bare.graph = Shelf(tmp_path / "bare", dict.fromkeys(clean_shelf.catalogue.ids.tolist(), ("a", None))).graph
+    for name in (name for name, found in all_baselines().items() if found.graph):
+        with_edges, without = (
+            answer_topic(all_baselines()[name].system, TOPIC, Kit(made.desk(TOPIC, "bm25"), CUTOFF, seed=1)).hits
+            for made in (clean_shelf, bare)
+        )
+        assert with_edges != without, name
+
+
+@pytest.mark.parametrize("name", sorted(name for name, found in all_baselines().items() if not found.asks))
+def test_no_edge_of_a_survey_or_a_later_paper_changes_a_result(name: str, shelf: Shelf, clean_shelf: Shelf) -> None:
+    system = all_baselines()[name].system
+    poisoned, clean = (
+        answer_topic(system, TOPIC, Kit(made.desk(TOPIC, "hybrid_lsa"), CUTOFF, seed=1))
+        for made in (shelf, clean_shelf)
+    )
+    assert poisoned == clean and clean.outcome == "scored"
 
 
 @pytest.mark.parametrize("title", ["", " ?! ", "zyx", "A survey"])

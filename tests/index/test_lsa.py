@@ -94,6 +94,10 @@ def test_two_builds_have_equal_bytes(tmp_path: Path) -> None:
     assert one == two
 
 
+def test_a_corpus_of_one_word_has_a_space(corpus: Corpus) -> None:
+    assert LsaSpace.open(build(corpus, {1: "bird", 2: "bird"})).encode_queries(["bird"]).tolist() == [[1, 0, 0, 0]]
+
+
 def test_a_corpus_without_terms_is_refused(corpus: Corpus) -> None:
     with pytest.raises(BadInput, match="have no terms to train on"):
         build(corpus, {1: "?!", 2: None})

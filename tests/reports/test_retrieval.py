@@ -226,6 +226,7 @@ def test_the_report_names_its_edition_and_has_its_sections(source: ReportSource)
     assert page.subtitle.endswith("2 runs.")
     titles = [section.title for section in page.sections]
     assert titles[:3] == ["Information discovery", "Information selection", "By field of study"]
+    assert titles[3] == "Candidates, cost and parts"
     assert titles[-2:] == ["What was left out", "Lineage and settings"] and "Corpus" in titles
     assert page.warnings == ()
 

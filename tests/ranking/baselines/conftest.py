@@ -9,7 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from schemas.settings import EncoderSettings, Resources
+from schemas.tables.citation_records import CITATION_RECORDS
 from schemas.topic import Topic
+from tasks.corpus.edges import edges
 from tasks.index.analysis import analyze
 from tasks.index.bm25 import Bm25Index, Bm25Settings, bm25
 from tasks.index.dense import DenseIndex, load_faiss
@@ -19,10 +21,12 @@ from tasks.retrieval.bm25 import Bm25Retriever
 from tasks.retrieval.dense import DenseRetriever
 from tasks.retrieval.desk import ResearchDesk
 from tasks.retrieval.documents import DocumentReader, load_catalogue
+from tasks.retrieval.graph import CitationGraph
 from tasks.retrieval.hybrid import HybridRetriever
 from tasks.retrieval.lsa import LsaRetriever
 from tasks.retrieval.retriever import Allowed, Retriever
-from tasks.store.store import Request, Store
+from tasks.store.store import Request
+from tests.corpus.conftest import Corpus
 from tests.demo.standin.asking import ScriptedModel, asker_of, door_to
 from tests.llm.scripted_server import ScriptedServer
 from tests.published import publish_documents, publish_surveys
@@ -52,11 +56,20 @@ class WordMeans:
 class Shelf:
     """Documents (title, abstract) by id with every engine over title and abstract.
 
-    Those in `late` are published on 2020-01-01, the others a year before.
+    Those in `late` are published on 2020-01-01, the others a year before. Each pair of `cites` is a citing and a cited
+    paper.
     """
 
-    def __init__(self, folder: Path, texts: Texts, late: Iterable[int] = (), surveys: Iterable[int] = ()) -> None:
-        store = Store(folder)
+    def __init__(
+        self,
+        folder: Path,
+        texts: Texts,
+        late: Iterable[int] = (),
+        surveys: Iterable[int] = (),
+        cites: Iterable[tuple[int, int]] = (),
+    ) -> None:
+        corpus = Corpus(folder)
+        store = corpus.store
         documents = publish_documents(store, dict(texts), late=late)
         inputs = {"documents": documents}
         requests = (
@@ -66,6 +79,13 @@ class Shelf:
         index, latent = (store.open(store.build(request, Resources(workers=1)).ref) for request in requests)
         self.catalogue = load_catalogue(store.open(documents), store.open(publish_surveys(store, surveys)))
         self.reader = DocumentReader(store.open(documents))
+        records = [
+            {"citation_id": place, "citing_corpus_id": citing, "cited_corpus_id": cited}
+            for place, (citing, cited) in enumerate(cites)
+        ]
+        cited = corpus.given("citation_records", {CITATION_RECORDS: records})
+        made = corpus.build(edges, documents=documents, citation_records=cited)
+        self.graph = CitationGraph(made, self.catalogue)
         lexical, dense = Bm25Retriever(Bm25Index(index)), _open_dense(texts)
         space = LsaRetriever(DenseIndex.open(latent, device="cpu"), LsaSpace.open(latent))
         self.engines: dict[str, Retriever] = {
@@ -79,7 +99,7 @@ class Shelf:
     def desk(self, topic: Topic, retriever: str, kind: type[ResearchDesk] = ResearchDesk) -> ResearchDesk:
         parts = {"hybrid": ("bm25", "dense"), "hybrid_lsa": ("bm25", "dense", "lsa")}.get(retriever, ())
         engines = {name: self.engines[name] for name in (*parts, retriever)}
-        return kind(topic, engines, retriever, Allowed.of(self.catalogue, topic), self.reader)
+        return kind(topic, engines, retriever, Allowed.of(self.catalogue, topic), self.reader, self.graph)
 
 
 def _open_dense(texts: Texts) -> DenseRetriever:

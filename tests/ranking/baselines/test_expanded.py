@@ -10,15 +10,8 @@ from schemas.identifiers import CorpusId
 from schemas.topic import Hit, Topic
 from tasks.ranking.agents.queries import subject_query
 from tasks.ranking.baseline import Kit
-from tasks.ranking.baselines.expanded import (
-    PUBLISHED,
-    ExpansionSettings,
-    expanded,
-    expanded_diverse,
-    expanded_subject,
-    rm3_terms,
-    rocchio_vector,
-)
+from tasks.ranking.baselines.expanded import expanded, expanded_diverse, expanded_subject
+from tasks.ranking.expansion.feedback import PUBLISHED, ExpansionSettings, rm3_terms, rocchio_vector
 from tests.ranking.baselines.conftest import RETRIEVERS, Shelf
 
 TOPIC = Topic(CorpusId(999), "Seabird migration: a survey", date(2020, 1, 1))
