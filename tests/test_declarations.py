@@ -20,6 +20,7 @@ BESIDE = {path.stem for path in (REPOSITORY / "docs").glob("*.py")}
 
 NEVER_IMPORTED = {
     "sqlalchemy": "a dependency of Prefect, in versions that work with it",
+    "onnx": "a dependency of quantization in onnxruntime, which does not declare it",
     "faiss-gpu-cu12": "another build of the module faiss",
 }
 BY_COMMAND_OR_PLUG_IN = {
