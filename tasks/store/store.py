@@ -117,7 +117,8 @@ class Store:
         if not found.isdigit() or int(found) > STORE_FORMAT:
             raise StoreError(
                 f"store {self.root}: its format is {found!r}, this version reads up to {STORE_FORMAT}; "
-                "update research-arena or choose another --root"
+                "update research-arena or choose another --root; if no newer version ever wrote here, the file "
+                f"{path} was damaged: delete it, and the next command writes it anew"
             )
         return int(found)
 

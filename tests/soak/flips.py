@@ -38,8 +38,10 @@ def flip_a_bit(world: World, chance: random.Random, folder: Path) -> Outcome:
 
     subject = f"{kind} ({' '.join(use[:2])})"
     used = run(use)
-    if wrong := _judge(used, world, root):
+    if wrong := _judge(used, world, root, without=edition if edition not in " ".join(use) else ""):
         return Outcome(subject, wrong, f"{path.relative_to(root)}: {used.complaint or used.last_line or 'no word'}")
+    if path.name == "format" and used.code:
+        path.unlink()  # as the message says
     healed = run(HEAL)
     if healed.code:
         return Outcome(subject, Verdict.LOST, f"{path.relative_to(root)}: {used.last_line}; then: {healed.last_line}")
@@ -64,10 +66,13 @@ def _edition_of(path: Path, root: Path) -> str:
     return names[0] if names else OLD
 
 
-def _judge(used: Finished, world: World, root: Path) -> Verdict | None:
-    """Returns what is wrong with a use of a damaged store: other results in silence, or an error nobody can use."""
+def _judge(used: Finished, world: World, root: Path, without: str) -> Verdict | None:
+    """Returns what is wrong with a use of a damaged store: other results in silence, or an error nobody can use.
+
+    The edition `without` was not used: when its file is damaged, nobody could notice yet.
+    """
     if used.code == 0:
-        return Verdict.DIFFERENT if world.differences(len(CHAPTERS) - 1, root) else None
+        return Verdict.DIFFERENT if world.differences(len(CHAPTERS) - 1, root, without) else None
     if used.late or used.left:
         return Verdict.HANGING
     return Verdict.RAW if used.complaint else None

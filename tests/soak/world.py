@@ -107,12 +107,13 @@ class World:
             self.snapshot(number), to / "store", symlinks=True, ignore=shutil.ignore_patterns(".opened")
         )
 
-    def differences(self, number: int, root: Path) -> str:
-        """Returns how a store's editions differ from those after chapter `number`; empty: not at all."""
-        found, expected = read_slots(root), self.slots[str(number)]
+    def differences(self, number: int, root: Path, without: str = "") -> str:
+        """Returns how a store's editions, apart from `without`, differ from those after chapter `number`."""
+        found, expected = read_slots(root, without), self.slots[str(number)]
         return "; ".join(
             f"{edition}/{slot}: {found.get(edition, {}).get(slot, 'missing')[:12]} instead of {digest[:12]}"
             for edition, slots in expected.items()
+            if edition != without
             for slot, digest in slots.items()
             if found.get(edition, {}).get(slot) != digest
         )
@@ -180,10 +181,10 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def read_slots(root: Path) -> dict[str, dict[str, str]]:
+def read_slots(root: Path, without: str = "") -> dict[str, dict[str, str]]:
     """Returns digests by edition and slot, for what results consist of: a report's pages name times and folders."""
     found: dict[str, dict[str, str]] = {}
-    for path in sorted((root / "editions").glob("*.json")):
+    for path in sorted(path for path in (root / "editions").glob("*.json") if path.stem != without):
         slots = json.loads(path.read_text())["slots"]
         found[path.stem] = {slot: ref["digest"] for slot, ref in slots.items() if "report" not in slot}
     return found

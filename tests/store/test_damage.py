@@ -13,7 +13,7 @@ import duckdb
 import pytest
 
 from schemas.errors import ArenaError, StageFailed, StoreError
-from schemas.manifest import Ref
+from schemas.manifest import STORE_FORMAT, Ref
 from tasks.store import hashes
 from tasks.store.dataset import Dataset
 from tasks.store.editions import Editions
@@ -244,3 +244,13 @@ def test_a_flipped_bit_in_any_kind_of_file_is_detected_or_harmless(
             assert "\n" not in str(error) and str(root) in str(error) and "; " in str(error), error
         shutil.rmtree(root)
     assert min(detected, harmless) >= 6
+
+
+def test_a_damaged_format_file_can_be_deleted_as_the_message_says(store: Store, pair: tuple[Ref, Ref]) -> None:
+    path = store.root / "format"
+    path.write_bytes(b":\n")
+    with pytest.raises(StoreError, match=r"its format is ':'.* the file .*/format was damaged: delete it"):
+        Store(store.root)
+    path.unlink()
+    assert Store(store.root).open(pair[1]).ref == pair[1]
+    assert path.read_text() == f"{STORE_FORMAT}\n"
