@@ -96,27 +96,36 @@ class _Announcing(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Starts, then announces the URL."""
         await super().startup(sockets)
-        if self.started:
-            host, port = self.servers[0].sockets[0].getsockname()[:2]
+        if self.started and sockets:
+            host, port = sockets[0].getsockname()[:2]
             self._announce(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
 
 
-def make_server(app: FastAPI, address: Address, announce: Callable[[str], None]) -> uvicorn.Server:
-    """Returns the server of an app; its `run` serves until SIGTERM or Ctrl-C.
+def listen(address: Address) -> socket.socket:
+    """Returns a socket that listens.
+
+    Raises:
+        UsageError: The address cannot be had.
+    """
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    try:
+        return socket.create_server(address, family=family)
+    except OSError as error:
+        raise UsageError(
+            f"--host {address.host} --port {address.port}: cannot be listened on ({error.strerror}); choose another "
+            "port, or 0 for any free one"
+        ) from error
+
+
+def make_server(app: FastAPI, announce: Callable[[str], None]) -> uvicorn.Server:
+    """Returns the server of an app; its `run` serves on a socket until SIGTERM or Ctrl-C.
 
     Args:
         app: What answers.
-        address: Where to listen.
         announce: Called with the URL once the server answers.
     """
     config = uvicorn.Config(
-        app,
-        host=address.host,
-        port=address.port,
-        log_config=None,
-        access_log=False,
-        timeout_graceful_shutdown=GRACE_S,
-        lifespan="on",
+        app, log_config=None, access_log=False, timeout_graceful_shutdown=GRACE_S, lifespan="on", backlog=1024
     )
     return _Announcing(config, announce)
 
@@ -135,5 +144,6 @@ def serve_desk(
         UsageError: The address needs a key.
     """
     check_address(address, key)
-    app = make_app(make_desk(store, means, settings), key, local=address.is_local)
-    make_server(app, address, announce).run()
+    with listen(address) as sock:
+        app = make_app(make_desk(store, means, settings), key, local=address.is_local)
+        make_server(app, announce).run([sock])

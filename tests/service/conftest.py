@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from flows.service.app import make_app
-from flows.service.serve import Address, make_desk, make_server
+from flows.service.serve import Address, listen, make_desk, make_server
 from schemas.manifest import Ref
 from schemas.service import Quotas
 from schemas.settings import Resources
@@ -137,14 +137,15 @@ def running(root: Path, key: str | None = None, settings: ServiceSettings | None
     """Serves a store from a thread of this process."""
     desk = make_desk(Store(root), Means(ONE), settings or ServiceSettings())
     urls: Queue[str] = Queue()
-    server = make_server(make_app(desk, key), Address(), urls.put)
-    thread = Thread(target=server.run, daemon=True)
-    thread.start()
-    try:
-        yield Served(urls.get(timeout=60), desk, root)
-    finally:
-        server.should_exit = True
-        thread.join(60)
+    server = make_server(make_app(desk, key), urls.put)
+    with listen(Address()) as sock:
+        thread = Thread(target=server.run, args=([sock],), daemon=True)
+        thread.start()
+        try:
+            yield Served(urls.get(timeout=60), desk, root)
+        finally:
+            server.should_exit = True
+            thread.join(60)
 
 
 Start = Callable[..., Served]

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from flows.service.serve import Address, check_address
+from flows.service.serve import Address, check_address, listen
 from schemas.errors import UsageError
 from schemas.service import Quotas
 from tests.service.conftest import EDITION, HIDDEN, OPEN, TITLES, Served, Start, links
@@ -323,6 +323,13 @@ def test_a_server_with_a_key_asks_for_it(start: Start) -> None:
         key = {"X-Arena-Key": "a-long-server-key"}
         assert client.get("/v1/editions", headers=key).status_code == 200
         assert client.post("/v1/runs", json=body, headers=key).status_code == 201
+
+
+def test_a_taken_port_is_named() -> None:
+    with listen(Address()) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(UsageError, match=f"--port {port}: cannot be listened on"):
+            listen(Address(port=port))
 
 
 def test_others_reach_a_server_only_with_a_key() -> None:
