@@ -222,6 +222,7 @@ class Reply(Generic[AnswerT]):
         model: The model as the endpoint names it.
         raw: The last call's body as received, with the API key cut out; empty when there was none.
         tool_calls: Functions that the model wants called, when the request offered any.
+        cut: Whether the text stopped at the token limit; what was written of a free answer is used all the same.
         settled: Whether asking again gives the same reply; not after a call that failed at the endpoint.
     """
 
@@ -235,6 +236,7 @@ class Reply(Generic[AnswerT]):
     model: str = ""
     raw: bytes = field(default=b"", repr=False)
     tool_calls: tuple[ToolCall, ...] = ()
+    cut: bool = False
     settled: bool = True
 
     @property

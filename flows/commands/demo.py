@@ -121,7 +121,7 @@ def _show(store: Store, built: Slots, seconds: dict[str, float], json: bool) -> 
     show_rows(counts, "What each stage read, kept and dropped", decimals=1)
     show_scores(discovery, "discovery", "graded labels")
     show_scores(selection, "selection", "graded labels")
-    show_rows(trees, "organization: mean over topics with a mind-map")
+    show_rows(tables.people_tree_rows(trees), "organization: mean over topics with a mind-map")
     show_text("The papers are synthetic, and a stand-in answered the model calls of runs with stand-in in their name:")
     show_text("these scores show that the pipeline works, and say nothing about the systems.")
     show_text("; ".join(f"{name}: {value:.0f} s" for name, value in seconds.items()))

@@ -85,7 +85,10 @@ def organization(
     if json:
         show_json({"edition": pipeline.edition, "scores": found, "datasets": tables.slot_refs(built)})
     else:
-        show_rows(found, f"organization, edition {pipeline.edition}: mean over topics with a mind-map")
+        show_rows(
+            tables.people_tree_rows(found),
+            f"organization, edition {pipeline.edition}: mean over topics with a mind-map",
+        )
 
 
 def _run_systems(

@@ -5,7 +5,7 @@ import re
 from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
 
 from flows.pipeline.changes import change_rows
-from flows.pipeline.summaries import Row, count_rows, lineage_rows, people_rows, score_rows, tree_rows
+from flows.pipeline.summaries import Row, count_rows, lineage_rows, people_rows, people_tree_rows, score_rows, tree_rows
 from flows.pipeline.walk import Pipeline, Slots
 from schemas.messages import plain
 from tasks.metrics.ranking import RankingTask
@@ -51,7 +51,7 @@ def publish_scores(pipeline: Pipeline, built: Slots, task: RankingTask) -> None:
 def publish_tree_scores(pipeline: Pipeline, built: Slots) -> None:
     """Publishes the scores of the trees that were built."""
     create_table_artifact(
-        tree_rows(pipeline.store, built),
+        people_tree_rows(tree_rows(pipeline.store, built)),
         key=artifact_key("organization", pipeline.edition),
         description=f"organization on edition {pipeline.edition}: mean over topics with a mind-map",
     )

@@ -89,15 +89,28 @@ def _tree_row(store: Store, ref: Ref) -> Row:
 
     from schemas.tables.tree_scores import distance_measure
     from tasks.organization.scores import tree_scores  # needs the extra `organize`
+    from tasks.ranking.views import count_fallbacks
 
     dataset = store.open(ref)
     summaries = pl.read_parquet(dataset.files("tree_summaries"))
     rows = {row["measure"]: row for row in summaries.iter_rows(named=True)}
     measures = dict(TREE_MEASURES) | {distance_measure(dataset.manifest.settings(tree_scores).threshold): "TSD"}
     first = next(iter(rows.values()), {"tag": "(no topic has a mind-map)", "topics": 0, "covered": 0})
-    return {"system": first["tag"], "topics": first["topics"], "covered": first["covered"]} | {
+    counts = {name: first[name] for name in ("topics", "covered")} | {"fallbacks": count_fallbacks(dataset)}
+    return {"system": first["tag"], **counts} | {
         label: rows[measure]["mean"] for measure, label in measures.items() if measure in rows
     }
+
+
+def people_tree_rows(scores: Sequence[Row]) -> list[Row]:
+    """Returns rows of `tree_rows` with the systems marked that used fallbacks on more than a share of the topics."""
+    from tasks.ranking.views import marked
+
+    return [
+        {"system": marked(str(row["system"]), int(row["fallbacks"] or 0), int(row["topics"] or 0))}
+        | {name: value for name, value in row.items() if name not in ("system", "fallbacks")}
+        for row in scores
+    ]
 
 
 def answer_rows(store: Store, slots: Mapping[str, Ref]) -> list[Row]:

@@ -301,6 +301,7 @@ def _read(request: Request[AnswerT], exchange: Exchange) -> tuple[Reply[AnswerT]
         model=completion.model,
         raw=exchange.raw,
         tool_calls=completion.tool_calls,
+        cut=completion.cut,
         settled=exchange.outcome in FINAL or exchange.source == "replay",
     )
     if exchange.outcome not in READABLE:

@@ -63,6 +63,7 @@ class SendResult:
         limited: The endpoint turned the call away because of its rate limits.
         quotas: What the endpoint says is left of its limits.
         error: Set if every call would fail alike (key, model, address); raised after the last attempt.
+        completion: The body, where it was parsed already.
     """
 
     body: bytes = field(default=b"", repr=False)
@@ -74,6 +75,7 @@ class SendResult:
     limited: bool = False
     quotas: Quotas = NO_QUOTAS
     error: ArenaError | None = None
+    completion: Completion | None = field(default=None, repr=False)
 
 
 def to_exchange(key: str, sent: SendResult, bound: Usage, price: Price) -> Exchange:
@@ -82,7 +84,7 @@ def to_exchange(key: str, sent: SendResult, bound: Usage, price: Price) -> Excha
     if sent.trouble:
         outcome = "refused" if sent.refused else "failed"
         return Exchange(key, outcome, "provider", sent.trouble, usage=unknown if sent.charged else NO_USAGE)
-    completion = read_completion(sent.body)
+    completion = sent.completion or read_completion(sent.body)
     usage = Usage(completion.tokens, price.nano_usd(completion.tokens)) if completion.tokens else unknown
     outcome, reason = read_outcome(completion)
     return Exchange(key, outcome, "provider", reason, sent.body, usage, completion)

@@ -22,6 +22,7 @@ from tasks.http.retry import is_busy, retry_after_s
 from tasks.llm.exchange import SendResult
 from tasks.llm.gate import read_quotas, wait_of
 from tasks.llm.profiles import Profiles
+from tasks.llm.wire import read_completion
 
 try:
     import aiohttp
@@ -36,8 +37,10 @@ CHUNK = 64 * 1024
 """Bytes of a body that are read at a time."""
 
 LIMITED = (429, 529)
-"""Statuses by which an endpoint turns calls away because of its limits; also 503, when it names a time."""
+"""Statuses by which an endpoint turns calls away because of its limits."""
 
+LIMITED_WITH_A_TIME = (402, 503)
+"""Statuses that mean the same when a header says how long to wait; 402: OpenRouter's budget of calls in flight."""
 
 CONFLICT = 409
 """Status of a request that met another one at the endpoint; it passes."""
@@ -57,6 +60,9 @@ REFUSAL_CODES = frozenset(
 _MODERATED = re.compile(
     r"moderat|was flagged|content (?:policy|filter|management policy)|content exists risk|safety system", re.IGNORECASE
 )
+
+
+_RETRY_DELAY = re.compile(rb'"retryDelay"\s*:\s*"(\d+(?:\.\d+)?)s"')
 
 
 class Received(NamedTuple):
@@ -186,10 +192,14 @@ class OpenAiProvider:
         if not kind.endswith("json") and kind != "text/event-stream":
             trouble = f"the reply is {kind or 'of no type'}, expected application/json"
             return SendResult(trouble=trouble, charged=True, quotas=quotas)
-        if status := _named_status(received.body):
-            return self._status(received._replace(status=status))
+        body = redact_bytes(received.body)
+        completion = read_completion(body)
+        if completion.status:
+            return self._status(received._replace(status=completion.status, body=completion.error))
+        if completion.passing:
+            return SendResult(trouble=completion.problem, retry=True, charged=True, quotas=quotas)
         self._answered = True
-        return SendResult(redact_bytes(received.body), quotas=quotas)
+        return SendResult(body, quotas=quotas, completion=completion)
 
     def trouble(self, error: openai.APIStatusError | openai.APIConnectionError | httpx2.RequestError) -> SendResult:
         """Classifies a failed call of `client`; the API key is redacted from the endpoint's message."""
@@ -232,16 +242,19 @@ class OpenAiProvider:
                     "base_url so that it ends as the endpoint's does (mostly /v1)"
                 ),
             )
-        if status == 402 or code == "insufficient_quota":
+        quotas = read_quotas(received.headers)
+        asked_s = retry_after_s(received.headers)
+        if (status == 402 and asked_s is None) or code == "insufficient_quota":
             return SendResult(
                 trouble=trouble, error=BadInput(f"{where}: the account has no credit left ({trouble}); top up")
             )
-        again, quotas = is_busy(status) or status == CONFLICT, read_quotas(received.headers)
-        asked_s = retry_after_s(received.headers) if again else None
-        limited = status in LIMITED or (status == 503 and asked_s is not None)
+        limited = status in LIMITED or (status in LIMITED_WITH_A_TIME and asked_s is not None)
         if limited and asked_s is None:
-            asked_s = wait_of(quotas)
-        return SendResult(trouble=trouble, retry=again, retry_after_s=asked_s, limited=limited, quotas=quotas)
+            asked_s = _delay_s(received.body) or wait_of(quotas)
+        again = limited or is_busy(status) or status == CONFLICT
+        return SendResult(
+            trouble=trouble, retry=again, retry_after_s=asked_s if again else None, limited=limited, quotas=quotas
+        )
 
     async def close(self) -> None:
         """Closes the connections."""
@@ -257,19 +270,10 @@ def _proxy_for(url: str) -> str | None:
     return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
 
 
-def _named_status(body: bytes) -> int | None:
-    """Returns the HTTP status that an error with status 200 names in its body."""
-    if b'"error"' not in body[:1000] or b'"choices"' in body:
-        return None
-    try:
-        told = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return None
-    match told:
-        case {"error": {"code": int(code)}} if 400 <= code < 600:
-            return code
-        case _:
-            return None
+def _delay_s(body: bytes) -> float | None:
+    """Returns the seconds that Google's `RetryInfo` in an error body asks to wait."""
+    found = _RETRY_DELAY.search(body)
+    return float(found[1]) if found else None
 
 
 def error_message(body: bytes) -> tuple[str, str]:
@@ -285,4 +289,4 @@ def error_message(body: bytes) -> tuple[str, str]:
     if not isinstance(told, dict):
         return "", str(told)[:200]
     said = next((str(told[name]) for name in ("message", "detail", "error") if told.get(name)), "")
-    return str(told.get("code") or ""), " ".join(said.split())[:200]
+    return str(told.get("code") or told.get("type") or ""), " ".join(said.split())[:200]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from schemas.llm import AnswerT, Message, Request
+from schemas.llm import AnswerT, Message, Parameters, Request
 from schemas.llm_profile import StructuredOutput
 from tasks.llm.prompt import Trusted, load_prompt, split_foreign
 
@@ -23,8 +23,8 @@ LONGER_WHEN_CUT = 4
 """Factor by which the repair turn raises the token limit of an answer that was cut off."""
 
 _OBJECT = re.compile(r'\{\s*["}]')
-_REASONING_END = re.compile(r"</(?:think|thinking|reasoning)>|◁/think▷")
-_REASONING_START = re.compile(r"<(?:think|thinking|reasoning)>|◁think▷")
+_REASONING_END = re.compile(r"</(?:think|thinking|reasoning)>|◁/think▷|<\|channel\|>final<\|message\|>")
+_REASONING_START = re.compile(r"<(?:think|thinking|reasoning)>|◁think▷|<\|channel\|>(?:analysis|commentary)")
 _NAME = re.compile(r"[^a-zA-Z0-9_-]")
 
 
@@ -158,9 +158,13 @@ def repair_request(request: Request[AnswerT], text: str, problem: str, *, cut: b
     faulty = Message(role="assistant", content=text[:MAX_SHOWN] or "(empty)")
     changes: dict[str, Any] = {"messages": (*request.messages, faulty, *turn)}
     if cut:
-        longer = request.parameters.max_tokens * LONGER_WHEN_CUT
-        changes["parameters"] = request.parameters.model_copy(update={"max_tokens": longer})
+        changes["parameters"] = longer(request.parameters)
     return request.model_copy(update=changes)
+
+
+def longer(parameters: Parameters) -> Parameters:
+    """Returns parameters with which an answer that was cut off is asked for again."""
+    return parameters.model_copy(update={"max_tokens": parameters.max_tokens * LONGER_WHEN_CUT})
 
 
 def without_reasoning(text: str) -> str:

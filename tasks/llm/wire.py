@@ -16,23 +16,56 @@ STREAM_STARTS = (b"data:", b"event:", b":", b"id:")
 MAX_TOKENS_REPORTED = 2**40
 """Larger token counts are ignored as wrong."""
 
+CUT = frozenset({"length", "model_length", "max_tokens"})
+"""Reasons, in lower case, with which an answer ends at a limit on tokens (`model_length`: Mistral)."""
+
+DECLINED = frozenset(
+    {
+        *("content_filter", "content_filtered", "safety", "prohibited_content", "recitation", "blocklist"),
+        *("refusal", "sensitive"),
+    }
+)
+"""Reasons with which a filter or the model declines. Gemini writes the kind of filter behind a colon."""
+
+BROKEN = frozenset({"error", "abort", "insufficient_system_resource", "network_error"})
+"""Reasons with which a server breaks an answer off: OpenRouter and Mistral, vLLM and SGLang, DeepSeek, GLM."""
+
+_STATUS_OF_KIND: Mapping[str, int] = {
+    "authentication_error": 401,
+    "insufficient_quota": 402,
+    "invalid_request_error": 400,
+    "not_found_error": 404,
+    "overloaded": 529,
+    "overloaded_error": 529,
+    "permission_error": 403,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "resource_exhausted": 429,
+    "unavailable": 503,
+}
+
 
 class Completion(NamedTuple):
     """The parsed reply.
 
     `problem` says why the reply is unusable (empty if it is usable), `refused` whether the model or its provider
-    declined, `cut` whether the text stopped at the token limit; `tokens` is None if the endpoint did not report usage.
-    `model` and `fingerprint` are what the endpoint says has answered.
+    declined, `passing` whether the same request may succeed, `cut` whether the text stopped at the token limit;
+    `tokens` is None if the endpoint did not report usage. `model` and `fingerprint` are what the endpoint says has
+    answered. `error` is an error that came in place of an answer, as JSON, and `status` the HTTP status that it names
+    (0: none).
     """
 
     text: str = ""
     problem: str = ""
     refused: bool = False
+    passing: bool = False
     cut: bool = False
     tokens: Tokens | None = None
     model: str = ""
     fingerprint: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
+    error: bytes = b""
+    status: int = 0
 
 
 def request_body(
@@ -96,12 +129,12 @@ def read_completion(raw: bytes) -> Completion:
     except orjson.JSONDecodeError as error:
         return Completion(problem=f"the reply is not JSON ({error})")
     except ValueError as error:
-        return Completion(problem=str(error))
+        return Completion(problem=str(error), passing=True)
     if not isinstance(reply, dict):
         return Completion(problem="the reply is not a JSON object")
     told = cast("dict[str, Any]", reply)
     if told.get("error") and not told.get("choices"):
-        return Completion(problem=f"the endpoint reports an error: {' '.join(str(told['error']).split())[:200]}")
+        return _error("the endpoint reports an error", told["error"])
     return _read_choice(told.get("choices"))._replace(
         tokens=_tokens(told.get("usage")),
         model=str(told.get("model") or ""),
@@ -113,33 +146,54 @@ def _read_choice(choices: Any) -> Completion:
     match choices:
         case [{"message": {"refusal": str(refusal)}}, *_] if refusal:
             return Completion(problem=f"the model refused: {refusal[:200]}", refused=True)
-        case [{"finish_reason": "content_filter"}, *_]:
-            return Completion(problem="the provider's content filter stopped the answer", refused=True)
-        case [{"finish_reason": "error", **rest}, *_]:
-            said = " ".join(str(rest.get("error") or "no reason given").split())[:200]
-            return Completion(problem=f"the endpoint broke off the answer (finish_reason error): {said}")
-        case [{"message": {"tool_calls": [_, *_] as calls, **message}, **rest}, *_]:
-            text = message.get("content")
-            return Completion(
-                text if isinstance(text, str) else "",
-                cut=_is_cut(rest),
-                tool_calls=_tool_calls(cast("list[Any]", calls)),
-            )
-        case [{"message": {"content": str() | None as text}, **rest}, *_]:
-            return Completion(text or "", cut=_is_cut(rest))
-        case [{"message": {"content": [{"type": _}, *_] as pieces}, **rest}, *_]:
-            texts = [piece["text"] for piece in pieces if _is_text(piece)]  # others are what the model thought
-            return Completion("".join(texts), cut=_is_cut(rest))
-        case [{"message": {"role": "assistant", **message}, **rest}, *_] if "content" not in message:
-            return Completion(cut=_is_cut(rest))
-        case [{"message": {}}, *_]:
-            return Completion(problem="the answer is not text")
+        case [{"message": {**message}, **choice}, *_]:
+            reason = str(choice.get("finish_reason") or "").lower()
+            if reason.partition(":")[0] in DECLINED:
+                return Completion(problem=f"the provider's content filter stopped the answer ({reason})", refused=True)
+            if reason in BROKEN:
+                told = _error(f"the endpoint broke off the answer (finish_reason {reason})", choice.get("error"))
+                return told._replace(passing=True)
+            return _read_message(message)._replace(cut=reason in CUT)
         case _:
             return Completion(problem="the reply has no choices")
 
 
-def _is_cut(choice: Mapping[str, Any]) -> bool:
-    return choice.get("finish_reason") == "length"
+def _read_message(message: Mapping[str, Any]) -> Completion:
+    calls = message.get("tool_calls") or (
+        [{"function": message["function_call"]}] if message.get("function_call") else []
+    )
+    match message.get("content"):
+        case str() | None as text:
+            pass
+        case [{"type": _}, *_] as pieces:
+            text = "".join(piece["text"] for piece in pieces if _is_text(piece))  # others are what the model thought
+        case _ if calls:
+            text = ""
+        case _:
+            return Completion(problem="the answer is not text")
+    return Completion(text or "", tool_calls=_tool_calls(calls) if isinstance(calls, list) else ())
+
+
+def _error(what: str, told: Any) -> Completion:
+    """Returns the completion of an error that stands where an answer should: OpenRouter sends those with status 200."""
+    said = " ".join(str(told or "no reason given").split())[:200]
+    return Completion(problem=f"{what}: {said}", error=orjson.dumps({"error": told}), status=_status_of(told))
+
+
+def _status_of(told: Any) -> int:
+    if not isinstance(told, dict):
+        return 0
+    for name in ("code", "status", "type", "error_type"):
+        match cast("dict[str, Any]", told).get(name):
+            case int(status) if 400 <= status < 600:
+                return status
+            case str(kind) if kind.isdecimal() and 400 <= int(kind) < 600:
+                return int(kind)
+            case str(kind) if kind.lower() in _STATUS_OF_KIND:
+                return _STATUS_OF_KIND[kind.lower()]
+            case _:
+                pass
+    return 0
 
 
 def _is_text(piece: Any) -> bool:

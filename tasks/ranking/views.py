@@ -3,7 +3,11 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import polars as pl
+
+from schemas.tables.runs import OUTCOMES
 from tasks.metrics.ranking import Labels, RankingTask
+from tasks.store.dataset import Dataset
 
 
 class View(NamedTuple):
@@ -25,6 +29,12 @@ FALLBACK_SHARE = 0.01
 def marked(tag: str, fallbacks: int, topics: int, share: float = FALLBACK_SHARE) -> str:
     """Returns the name of a run as tables show it: with the number of fallbacks when they are more than a share."""
     return f"{tag} ({fallbacks} fallbacks)" if fallbacks > share * topics else tag
+
+
+def count_fallbacks(dataset: Dataset) -> int:
+    """Returns the number of topics for which a fallback stood in, from the outcomes that a dataset holds."""
+    files = dataset.files(OUTCOMES.name)
+    return int(pl.read_parquet(files, columns=["fallback"])["fallback"].sum()) if files else 0
 
 
 VIEWS: Mapping[RankingTask, View] = {

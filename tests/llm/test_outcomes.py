@@ -2,20 +2,25 @@
 
 import asyncio
 import json
+import time
 from datetime import UTC, datetime, timedelta
 
 import pyarrow.parquet as pq
 import pytest
 
 from schemas.errors import BadInput, UsageError
-from schemas.llm import Message, Reply, Request
-from schemas.llm_settings import LlmSettings
+from schemas.llm import Message, ModelName, Reply, Request
+from schemas.llm_settings import BudgetSettings, LlmSettings
+from tasks.llm.asker import Asker
+from tasks.llm.blocking import BlockingDoor
+from tasks.llm.budget import Budget
 from tasks.llm.cache import Cache
 from tasks.llm.database import Database
 from tasks.llm.door import Door
 from tasks.llm.export import export_calls
 from tasks.llm.forget import Choice, forget_calls
 from tasks.llm.prompt import read_prompt
+from tasks.ranking.agents.reading import ask_and_parse
 from tests.llm.conftest import GOOD, SECRET, SHORT, Score, question, scored
 from tests.llm.scripted_server import Answer, as_json, completion, error
 
@@ -58,18 +63,22 @@ THOUGHT = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
         (choice({}, finish_reason="stop"), "empty", False),
         (choice({"content": [THOUGHT]}), "empty", False),
         (completion("<think>hm</think>"), "empty", False),
+        (completion("<|channel|>analysis<|message|>hm<|end|>"), "empty", False),
         (completion(None, finish_reason="length"), "cut", True),
         (completion("<think>hm, so", finish_reason="length"), "cut", True),
         (completion("I was", finish_reason="content_filter"), "refused", True),
         (completion(None, refusal="no"), "refused", True),
-        (completion("I was", finish_reason="error"), "failed", False),
-        (choice({"content": "I was"}, finish_reason="error", error={"code": 502}), "failed", False),
+        (completion("Mice are", finish_reason="model_length"), "ok", True),
+        (completion(None, finish_reason="model_length"), "cut", True),
+        (completion("I was", finish_reason="content_filter: RECITATION"), "refused", True),
+        (completion("I was", finish_reason="SAFETY"), "refused", True),
         (error(403, "Your input was flagged", "403"), "refused", True),
         (error(403, "m requires moderation. Your input was flagged"), "refused", True),
         (error(400, "Content Exists Risk", "invalid_request_error"), "refused", True),
         (error(400, "inappropriate content", "data_inspection_failed"), "refused", True),
-        (events(delta(content="I was"), end=""), "failed", False),
-        (events({"error": {"message": "overloaded"}}), "failed", False),
+        (error(500, "flagged by moderation", "content_filter"), "refused", True),
+        (events({"error": {"message": "no"}}), "failed", False),
+        (as_json({"error": "the model is loading"}), "failed", False),
     ],
 )
 def test_each_way_to_end_has_its_outcome_and_only_final_ones_are_kept(
@@ -79,7 +88,7 @@ def test_each_way_to_end_has_its_outcome_and_only_final_ones_are_kept(
     settings = settings(cache=tmp_path / "c.db")
     (reply,) = ask(settings, question())
     assert (reply.outcome, reply.answer) == (outcome, None)
-    assert reply.reason and "\n" not in reply.reason
+    assert bool(reply.reason) == (outcome != "ok") and "\n" not in reply.reason
     assert reply.settled == final
     server.play([completion("fine")])
     (again,) = ask(settings, question())
@@ -109,11 +118,52 @@ def test_tool_calls_of_a_streamed_reply_are_joined(server, settings):
         error(529, "overloaded"),
         as_json({"error": {"code": 502, "message": "upstream"}}),
         as_json({"error": {"code": 429, "message": "slow down"}}),
+        as_json({"error": {"code": "503", "message": "slow down"}}),
+        as_json({"error": {"type": "overloaded_error", "message": "Overloaded"}}),
+        as_json({"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "quota"}}, 429),
+        error(402, "the budget of calls in flight is used up", retry_after="0.01"),
+        completion("I was", finish_reason="error"),
+        completion("I was", finish_reason="insufficient_system_resource"),
+        completion("I was", finish_reason="abort"),
+        choice({"content": "I was"}, finish_reason="error", error={"code": 502, "message": "upstream"}),
+        events(delta(content="I was"), end=""),
+        events({"error": {"code": 502, "message": "overloaded"}}),
     ],
 )
 def test_what_passes_is_asked_again_at_once(server, settings, passing):
     server.play([passing, completion("fine")])
     assert [reply.text for reply in ask(settings(), question())] == ["fine"]
+
+
+def test_what_an_endpoint_broke_off_each_time_is_a_failed_call_that_counts(server, settings, tmp_path):
+    server.play([completion("I was", finish_reason="error")])
+    (reply,) = ask(settings(cache=tmp_path / "c.db"), question())
+    assert (reply.outcome, reply.settled, len(server.seen)) == ("failed", False, 3)
+    assert "broke off the answer (finish_reason error)" in reply.reason
+    assert next(iter(Budget(Database(tmp_path / "c.db"), BudgetSettings()).spent())).tokens > 3 * 110
+
+
+def test_the_wait_that_google_names_in_the_body_is_honoured(server, settings):
+    info = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "0.2s"}
+    told = [{"error": {"code": 429, "message": "quota", "status": "RESOURCE_EXHAUSTED", "details": [info]}}]
+    server.play([as_json(told, 429), completion("fine")])
+    begun = time.monotonic()
+    assert [reply.outcome for reply in ask(settings(), question())] == ["ok"]
+    assert time.monotonic() - begun >= 0.2
+
+
+@pytest.mark.parametrize("told", [{"code": "insufficient_quota"}, {"type": "insufficient_quota", "code": None}])
+def test_an_account_without_credit_ends_the_stage(server, settings, told):
+    server.play([as_json({"error": {"message": "You exceeded your current quota", **told}}, 429)])
+    with pytest.raises(BadInput, match="top up"):
+        ask(settings(), question())
+
+
+def test_a_call_in_the_older_form_is_read(server, settings):
+    called = {"content": None, "function_call": {"name": "look", "arguments": '{"at": "x"}'}}
+    server.play([choice(called, finish_reason="function_call")])
+    ((call,),) = (reply.tool_calls for reply in ask(settings(), question()))
+    assert (call.name, call.arguments) == ("look", '{"at": "x"}')
 
 
 def test_a_403_of_one_prompt_ends_that_call_alone(server, settings, tmp_path):
@@ -256,3 +306,20 @@ def test_a_turn_that_nobody_delimited_counts_as_foreign(server, settings):
     request = Request(messages=turns, stage="test", prompt=prompt.ref, answer=Score)
     server.play([completion(f"The answer is {other}")])
     assert [reply.outcome for reply in ask(settings(), request)] == ["invalid"]
+
+
+def test_an_answer_that_was_cut_off_may_be_longer_the_second_time(server, settings):
+    """Plain text that has a form: cut in its text, or used up by reasoning."""
+
+    def read(text: str) -> str:
+        if not text.endswith("."):
+            raise BadInput("the answer is not whole")
+        return text
+
+    for first in (completion("Mice are", finish_reason="length"), completion("<think>hm", finish_reason="length")):
+        server.play([first, completion("Mice are small.")])
+        server.seen.clear()
+        with BlockingDoor(settings(), SECRET) as door:
+            asker = Asker(door, "test", ModelName(provider="p", model="m"), "1")
+            assert ask_and_parse(asker, "storm_outline", {"title": "Mice"}, read).found == "Mice are small."
+        assert [seen.json["max_tokens"] for seen in server.seen] == [400, 1600]

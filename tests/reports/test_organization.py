@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flows.pipeline.summaries import people_tree_rows, tree_rows
 from schemas.manifest import Ref
 from schemas.mindmap import Tree, dump_tree, load_any, load_tree
 from schemas.settings import EncoderSettings
 from schemas.tables.mindmaps import MINDMAPS
+from schemas.tables.runs import OUTCOMES
 from schemas.tables.tree_scores import HEADING_MATCHES, TREE_SUMMARIES
 from schemas.tables.trees import TREES
 from tasks.organization.scores import TreeScoreSettings
@@ -33,7 +35,12 @@ SVG = "{http://www.w3.org/2000/svg}"
 hostile = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=90)
 
 
-def give_scores(corpus: Corpus, tag: str, values: dict[str, float], settings: TreeScoreSettings) -> Ref:
+def give_scores(
+    corpus: Corpus, tag: str, values: dict[str, float], settings: TreeScoreSettings, fallbacks: int = 0
+) -> Ref:
+    ended = [
+        {"topic_id": topic, "outcome": "scored", "note": None, "fallback": topic < fallbacks} for topic in range(4)
+    ]
     summaries = [
         {"tag": tag, "measure": m, "topics": 4, "covered": 3, "mean": v, "low": v - 0.1, "high": v + 0.1}
         for m, v in values.items()
@@ -42,7 +49,11 @@ def give_scores(corpus: Corpus, tag: str, values: dict[str, float], settings: Tr
     def write(work: Workspace[TreeScoreSettings]) -> None:
         for shard in work.pending(["all"]):
             with shard:
-                for table, rows in ((TREE_SUMMARIES, summaries), (HEADING_MATCHES, [MATCH | {"tag": tag}])):
+                for table, rows in (
+                    (TREE_SUMMARIES, summaries),
+                    (HEADING_MATCHES, [MATCH | {"tag": tag}]),
+                    (OUTCOMES, ended),
+                ):
                     content = pa.Table.from_pylist(rows, table.arrow)
                     write_table(shard.file(f"{table.name}-00000.parquet"), table, content)
 
@@ -82,6 +93,27 @@ def test_tables_hold_means_with_intervals_beside_the_papers(source: ReportSource
     (named, _) = table(scores, "organization_entities").rows
     assert named[1:5] == ("HER (rules)", Estimate(0.6, 0.5, 0.7), 4, 0.25) and named[5] == pytest.approx(0.7)
     assert not drawings.open and drawings.lead.startswith("Trees of themes.oracle")
+
+
+def test_a_system_that_used_fallbacks_is_marked(tmp_path: Path) -> None:
+    corpus = Corpus(tmp_path / "root")
+    encoder, values = EncoderSettings(model="all-MiniLM-L6-v2"), MEASURES | {"tsd_normalised": 0.5}
+    refs = {
+        f"tree_scores:{tag}": give_scores(
+            corpus, tag, values, TreeScoreSettings(encoder=encoder, seed=fallbacks), fallbacks
+        )
+        for tag, fallbacks in (("few_shot.oracle", 3), ("single.oracle", 0))
+    }
+    gold = {"topic_id": 7, "title": "A", "tree": dump_tree(GOLD), "source": "file"}
+    refs["mindmaps"] = corpus.given("mindmaps", {MINDMAPS: [gold]})
+    slots = {f"tree_scores/{name.rpartition(':')[2]}": ref for name, ref in refs.items() if ":" in name}
+    named = {"few_shot.oracle (3 fallbacks)", "single.oracle"}
+    assert {row["system"] for row in people_tree_rows(tree_rows(corpus.store, slots))} == named
+    for tag in ("few_shot.oracle", "single.oracle"):
+        tree = {"tag": tag, "topic_id": 7, "outcome": "scored", "tree": dump_tree(BUILT)}
+        refs[f"trees:{tag}"] = corpus.given("organize", {TREES: [tree]})
+    source = ReportSource({name: corpus.store.open(ref) for name, ref in refs.items()})
+    assert {row[0] for row in table(sections(source)[0], "organization").rows} == named
 
 
 def test_drawings_mark_the_headings_that_met(source: ReportSource) -> None:

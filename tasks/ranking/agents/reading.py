@@ -8,7 +8,7 @@ from schemas.llm import Message
 from tasks.llm.asker import Asker
 from tasks.llm.parameters import parameters_of
 from tasks.llm.prompt import load_prompt
-from tasks.llm.structured import MAX_SHOWN
+from tasks.llm.structured import MAX_SHOWN, longer
 
 T = TypeVar("T")
 
@@ -28,6 +28,8 @@ def ask_and_parse(
 ) -> Parsed[T]:
     """Asks a model and parses its answer; asks once more where the answer cannot be parsed.
 
+    After an answer that was cut off, the second one may be longer.
+
     Args:
         asker: Asks on behalf of the topic.
         prompt: Id of the prompt file.
@@ -41,9 +43,14 @@ def ask_and_parse(
     """
     loaded = load_prompt(prompt)
     messages = loaded.render(values)
+    parameters = parameters_of(prompt)
     problem = ""
-    for _ in range(2):
-        reply = asker.converse(messages, prompt=loaded.ref, parameters=parameters_of(prompt))
+    for turn in range(2):
+        reply = asker.converse(messages, prompt=loaded.ref, parameters=parameters)
+        if reply.cut:
+            parameters = longer(parameters)
+            if reply.outcome == "cut" and not turn:
+                continue  # the model used its tokens up on reasoning
         if reply.outcome != "ok":
             return Parsed(None, f"{prompt}: {reply.reason}")
         try:

@@ -10,6 +10,7 @@ import polars as pl
 from schemas.mindmap import parse_tree
 from schemas.tables.tree_scores import TREE_SUMMARIES, TreeSummaryRow, distance_measure
 from tasks.organization.heading_vectors import LABEL_ENCODER
+from tasks.ranking.views import count_fallbacks, marked
 from tasks.reports.blocks import Cell, Estimate, FigureBlock, Section, TableBlock
 from tasks.reports.published import PUBLISHED_TREES
 from tasks.reports.source import ReportSource
@@ -91,6 +92,7 @@ def _table(source: ReportSource, found: Mapping[str, Summaries]) -> TableBlock:
         )
         counts = (summaries["hsr"].covered, summaries["hsr"].topics) if "hsr" in summaries else (0, 0)
         shown = source.shown(tag.removesuffix(settings.mark), "trees") + settings.mark
+        shown = marked(shown, count_fallbacks(source.datasets[PREFIX + tag]), counts[1])
         rows.append((shown, *(_estimate(summaries, name) for name in measures), *counts, settings.encoder.model))
     sizes = ("Nodes", "Gold nodes", "Levels", "Covered", "Topics")
     columns = ("HSR", *ENTITY_MEASURES.values(), "TSD", "TSD / nodes", "TED", *sizes)
