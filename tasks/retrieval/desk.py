@@ -166,9 +166,9 @@ class ResearchDesk:
             BadInput: The topic may not see one of the documents, or it does not exist.
         """
         self.require_allowed(ids)
-        catalogue = self._allowed.catalogue
+        catalogue = self.allowed.catalogue
         days = catalogue.days[catalogue.rows(np.asarray(ids, np.int64))].astype(np.int64)
-        return (self._allowed.horizon - date(1970, 1, 1)).days - days
+        return (self.allowed.horizon - date(1970, 1, 1)).days - days
 
     @property
     def has_graph(self) -> bool:
