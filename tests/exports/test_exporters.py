@@ -10,11 +10,14 @@ import pytest
 import pytrec_eval
 
 from schemas.errors import BadInput, UsageError
+from schemas.service import NewRun, Quotas
+from schemas.submission import System
 from schemas.tables.papers import PAPERS
 from schemas.tables.references import REFERENCES
 from tasks.exports.edition import Edition
 from tasks.exports.exporter import all_exporters, find_exporter
 from tasks.metrics.ranking import evaluate_run
+from tasks.service.ledger import Ledger
 from tasks.store.dataset import Dataset
 from tasks.store.store import Store
 from tests.exports.conftest import HOSTILE, JUDGED, TAG, Small, publish_run
@@ -44,6 +47,10 @@ def whole(small: Small, judged: Dataset, store: Store) -> Edition:
         "surveys": publish_surveys(store, small.qrels),
     }
     opened = {slot: store.open(ref) for slot, ref in corpus.items()}
+    system = System(name="agent", version="1")
+    ledger = Ledger(store.root, Quotas())
+    ledger.open_run(NewRun(edition="whole", task="discovery", system=system), [*map(str, small.qrels)]).result()
+    ledger.close()
     return Edition("whole", small.edition.datasets | {JUDGED: judged} | opened)
 
 

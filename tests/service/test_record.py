@@ -10,6 +10,8 @@ import pytest
 
 from flows.service.serve import make_desk
 from schemas.settings import Resources
+from tasks.exports.edition import open_edition
+from tasks.exports.exporter import find_exporter
 from tasks.ranking.runs import SystemSettings, run
 from tasks.service.editions import Means
 from tasks.service.record import FILE, export_calls, open_record, record_problems
@@ -51,6 +53,9 @@ def test_calls_are_recorded_with_what_was_removed(start: Start) -> None:
     assert search["removed"]["survey"] > 0 < search["removed"]["date"]
     assert search["quotas_left"]["searches"] == 999 and search["milliseconds"] > 0
     assert rows[4]["removed"]["date"] == 3
+    exported = find_exporter("served_calls").write(open_edition(served.root, EDITION), served.root.parent / "calls")
+    assert [path.name for path in exported] == ["tester@rows.jsonl"]
+    assert [json.loads(line) for line in exported[0].read_text().splitlines()] == rows
     assert token not in json.dumps(rows) and record_problems(served.root, EDITION) == []
     assert token.encode() not in (served.root / FILE).read_bytes()
 
