@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from schemas import spreadsheets
 from schemas.errors import BadInput
 from schemas.llm import Image
-from tasks.reports.render import page_templates
+from tasks.reports.html import page_templates
 
 Answer = Literal["yes", "no", "unsure", ""]
 

@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 
 class Estimate(NamedTuple):
-    """A mean with its 95 % interval; None where there is nothing to average."""
+    """A mean with its 95 % interval, and what it is over; None where there is nothing to average."""
 
     mean: float | None
     low: float | None = None
     high: float | None = None
+    of: int | None = None
 
 
 class Change(NamedTuple):
@@ -20,7 +21,39 @@ class Change(NamedTuple):
     p_value: float
 
 
-Cell = str | int | float | Estimate | Change | None
+class Mark(NamedTuple):
+    """A word beside a name that says what sets a system apart, and the sentence that explains it."""
+
+    word: str
+    meaning: str
+
+
+class Label(NamedTuple):
+    """What a row is about.
+
+    Attributes:
+        text: The name that people say.
+        name: The name in files and commands, shown on demand; empty: there is no other.
+        marks: What sets it apart.
+        page: Its page in the site, relative to the edition's folder, without ending; empty: it has none.
+        link: Its page elsewhere, an address of https; empty: it has none.
+    """
+
+    text: str
+    name: str = ""
+    marks: tuple[Mark, ...] = ()
+    page: str = ""
+    link: str = ""
+
+    def __str__(self) -> str:
+        """The name in files."""
+        return self.name or self.text
+
+
+Cell = str | int | float | Estimate | Change | Label | None
+
+FEW = 10
+"""Intervals over fewer topics, queries or questions are shown in grey."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +67,10 @@ class TableBlock:
         rows: Cells, as many as there are columns.
         note: Small print below it.
         best: Columns in which the highest estimate is set bold.
+        leaders: Rows that are set bold instead, by column: those that cannot be told apart from the best.
+        drawn: Columns whose intervals are drawn.
+        explained: What a column holds, in one line.
+        facets: Values of the rows to filter by, as many as rows, by what they are.
     """
 
     name: str
@@ -42,6 +79,36 @@ class TableBlock:
     rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
     best: frozenset[str] = frozenset()
+    leaders: Mapping[str, frozenset[int]] = field(default_factory=dict[str, frozenset[int]])
+    drawn: frozenset[str] = frozenset()
+    explained: Mapping[str, str] = field(default_factory=dict[str, str])
+    facets: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+
+    @property
+    def marks(self) -> dict[str, str]:
+        """What the marks of the table mean, by word."""
+        return {
+            mark.word: mark.meaning
+            for row in self.rows
+            for cell in row
+            if isinstance(cell, Label)
+            for mark in cell.marks
+        }
+
+    @property
+    def has_names(self) -> bool:
+        """Whether rows have names in files besides those that people say."""
+        return any(isinstance(cell, Label) and cell.name for row in self.rows for cell in row)
+
+    @property
+    def has_few(self) -> bool:
+        """Whether an interval rests on so few subjects that it is shown in grey."""
+        return any(isinstance(cell, Estimate) and is_few(cell) for row in self.rows for cell in row)
+
+
+def is_few(cell: Estimate) -> bool:
+    """Returns whether an interval rests on so few subjects that it says little."""
+    return cell.low is not None and cell.of is not None and cell.of < FEW
 
 
 @dataclass(frozen=True)

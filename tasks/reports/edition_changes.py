@@ -93,7 +93,11 @@ def _judgments(old: dict[int, int], new: dict[int, int]) -> Iterator[str]:
 
 
 def compare_scores(
-    old: Dataset, new: Dataset, changes: Collection[TopicChange], labels: str = "graded"
+    old: Dataset,
+    new: Dataset,
+    changes: Collection[TopicChange],
+    labels: str = "graded",
+    measures: Collection[str] | None = None,
 ) -> list[ScoreChange]:
     """Compares a run's measures between editions on the unchanged topics, and averages them over the others.
 
@@ -104,11 +108,14 @@ def compare_scores(
         new: Of the same run in the later one.
         changes: What `compare_topics` found.
         labels: `graded` or `influential`.
+        measures: Only these; None: all.
     """
     others = {change.topic_id for change in changes}
     before, after = (_values(dataset, labels) for dataset in (old, new))
     found: list[ScoreChange] = []
     for measure, values in after.items():
+        if measures is not None and measure not in measures:
+            continue
         earlier = before.get(measure, {})
         same = sorted((values.keys() & earlier.keys()) - others)
         rest = _summary([values[topic] for topic in sorted(values.keys() & others)], _seed(new))

@@ -1,7 +1,8 @@
 """A heat map, drawn as SVG."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
+
+from tasks.reports.svg import svg_document, svg_text
 
 ROW = 24
 LABEL = 320
@@ -30,19 +31,17 @@ def draw_heat_map(
     width, height = LABEL + cell * len(columns) + 10, TOP + ROW * len(rows) + 10
     low, high = min(values.values(), default=0.0), max(values.values(), default=1.0)
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-        'font-family="system-ui, sans-serif" font-size="13">',
-        f'<rect width="{width}" height="{height}" fill="#fff"/>',
         *(
-            _text(LABEL + cell * at + cell // 2, TOP - 14, name, 'text-anchor="middle" font-weight="600"')
+            _text(LABEL + cell * at + cell // 2, TOP - 14, name, 'class="ink" text-anchor="middle" font-weight="600"')
             for at, name in enumerate(columns)
         ),
     ]
     for place, row in enumerate(rows):
         top = TOP + ROW * place
-        parts.append(_text(8 if row in headings else 20, top + 17, row, 'font-weight="600"' if row in headings else ""))
+        weight = 600 if row in headings else 400
+        parts.append(_text(8 if row in headings else 20, top + 17, row, f'class="ink" font-weight="{weight}"'))
         parts += _cells(top, [values.get((row, column)) for column in columns], (low, high), cell)
-    return "\n".join([*parts, "</svg>"])
+    return svg_document(width, height, parts)
 
 
 def _cells(top: int, values: Sequence[float | None], ends: tuple[float, float], width: int) -> Iterator[str]:
@@ -58,11 +57,5 @@ def _cells(top: int, values: Sequence[float | None], ends: tuple[float, float], 
         yield _text(left + width // 2, top + 16, f"{value:.1f}", f'text-anchor="middle" fill="{ink}"')
 
 
-def _text(x: int, y: int, text: str, style: str = "") -> str:
+def _text(x: int, y: int, text: str, style: str = 'class="ink"') -> str:
     return f'<text x="{x}" y="{y}" {style}>{svg_text(text, MOST_LETTERS)}</text>'
-
-
-def svg_text(text: str, most: int) -> str:
-    """Returns text that is safe inside SVG: escaped, unprintable letters replaced, and cut to `most` letters."""
-    shown = text if len(text) <= most else text[: most - 1] + "…"
-    return escape("".join(letter if letter.isprintable() else "\ufffd" for letter in shown))

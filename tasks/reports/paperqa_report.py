@@ -9,7 +9,7 @@ import polars as pl
 from schemas.llm import STAND_IN
 from tasks.paperqa.scores import paperqa_scores
 from tasks.reports.blocks import Report, counted
-from tasks.reports.render import page_templates
+from tasks.reports.html import page_templates
 from tasks.reports.report import ReportSettings, write_page
 from tasks.reports.sections import lineage, paperqa
 from tasks.reports.sections.paperqa import RUNS, SCORES, scored_tags
@@ -23,7 +23,7 @@ SHOWN_CHARACTERS = 1500
 _templates = page_templates("tasks.reports")
 
 
-@stage("paperqa_report", version=3, settings=ReportSettings, after="paperqa_scores")
+@stage("paperqa_report", version=4, settings=ReportSettings, after="paperqa_scores")
 def paperqa_report(work: Workspace[ReportSettings]) -> None:
     """Writes report.html, report.md, report.json, a CSV per table, and `questions/<tag>.html` for every run.
 
@@ -48,10 +48,11 @@ def compose(source: ReportSource, settings: ReportSettings) -> Report:
     subtitle = f"Edition {settings.edition}: {counts}. All questions of a run:"
     content = (*paperqa.sections(source), *lineage.sections(source))
     pages = {tag: f"questions/{tag}.html" for tag in tags}
-    return Report(settings.title, subtitle, content, tuple(_warnings(source)), pages)
+    return Report(settings.title, subtitle, content, tuple(warnings(source)), pages)
 
 
-def _warnings(source: ReportSource) -> Iterator[str]:
+def warnings(source: ReportSource) -> Iterator[str]:
+    """Yields what makes figures of the page unfit for comparison."""
     runs = {tag: source.datasets[RUNS + tag].manifest.parameters for tag in scored_tags(source)}
     judges = [source.datasets[SCORES + tag].manifest.settings(paperqa_scores).judge for tag in runs]
     if any(made.get("model", {}).get("provider") == STAND_IN for made in runs.values()):

@@ -1,42 +1,11 @@
-"""A report in four forms: one self-contained HTML page, Markdown, a CSV per table, JSON."""
+"""A report as text: Markdown, a CSV per table, JSON."""
 
-import base64
 from typing import Any
 
 import orjson
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 
 from schemas import spreadsheets
-from tasks.reports.blocks import Cell, Change, Estimate, FigureBlock, Report, TableBlock
-
-SENTENCE = 50
-"""Letters above which a text counts as a sentence."""
-
-
-def page_templates(package: str) -> Environment:
-    """The templates beside a package's modules; all that is filled in is escaped, and a missing value is an error."""
-    return Environment(
-        loader=PackageLoader(package, "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
-_templates = page_templates("tasks.reports")
-
-
-def to_html(report: Report) -> str:
-    """One page without outside references; every text in it is escaped, figures are embedded as images."""
-    return _templates.get_template("report.html.jinja").render(
-        report=report,
-        cell=_html_cell,
-        figure_source=_figure_source,
-        is_figure=lambda block: isinstance(block, FigureBlock),
-        text_columns=_text_columns,
-    )
+from tasks.reports.blocks import Cell, Change, Estimate, Label, Report, TableBlock
 
 
 def to_markdown(report: Report) -> str:
@@ -81,49 +50,32 @@ def to_json(report: Report) -> bytes:
     return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
-def _text_columns(table: TableBlock) -> frozenset[int]:
-    """Columns with sentences in them: they are set to the left, and their lines may break."""
-    places = range(1, len(table.columns))
-    return frozenset(p for p in places if any(isinstance(r[p], str) and len(str(r[p])) > SENTENCE for r in table.rows))
-
-
-def _figure_source(figure: FigureBlock) -> str:
-    return "data:image/svg+xml;base64," + base64.b64encode(figure.svg.encode()).decode()
-
-
-def _number(value: float | None) -> str:
+def show_number(value: float | None) -> str:
+    """Returns a number for people: four places below 1, four digits from there."""
     return "-" if value is None else f"{value:.4f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.4g}"
 
 
-def _html_cell(table: TableBlock, column: int, value: Cell) -> Markup:
-    if isinstance(value, Estimate):
-        best = table.columns[column] in table.best and value.mean is not None and value.mean == _highest(table, column)
-        mean = Markup("<b>{}</b>" if best else "{}").format(_number(value.mean))
-        if value.low is None:
-            return mean
-        return mean + Markup(" <small>{}-{}</small>").format(_number(value.low), _number(value.high))
-    return Markup("{}").format(_plain_cell(value))
-
-
-def _highest(table: TableBlock, column: int) -> float:
-    cells = [row[column] for row in table.rows]
-    return max(c.mean for c in cells if isinstance(c, Estimate) and c.mean is not None)
-
-
-def _plain_cell(value: Cell) -> str:
+def plain_cell(value: Cell) -> str:
+    """Returns a cell as text."""
     match value:
         case None:
             return "-"
+        case Label(text, name):
+            return f"{text} ({name})" if name and name != text else text
         case Estimate(mean, low, high):
-            return _number(mean) if low is None else f"{_number(mean)} ({_number(low)}-{_number(high)})"
+            return show_number(mean) if low is None else f"{show_number(mean)} ({show_number(low)}-{show_number(high)})"
         case Change(difference, p_value):
-            return f"{difference:+.4f} (p {p_value:.3f})"
+            return f"{difference:+.4f} ({_p(p_value)})"
         case float():
-            return _number(value)
+            return show_number(value)
         case int():
             return f"{value:,}"
         case str():
             return value
+
+
+def _p(value: float) -> str:
+    return "p < .001" if value < 0.001 else f"p {value:.3f}".replace("0.", ".", 1)
 
 
 def _plain(text: str) -> str:
@@ -132,12 +84,20 @@ def _plain(text: str) -> str:
 
 def _markdown_table(table: TableBlock) -> list[str]:
     lines = ["| " + " | ".join(map(_plain, table.columns)) + " |", "|" + " --- |" * len(table.columns)]
-    lines += ["| " + " | ".join(_plain(_plain_cell(value)) for value in row) + " |" for row in table.rows]
+    lines += ["| " + " | ".join(_plain(plain_cell(value)) for value in row) + " |" for row in table.rows]
     return [*lines, "", _plain(table.note)] if table.note else lines
 
 
 def _spread(value: Cell) -> list[Any]:
-    return list(value) if isinstance(value, Estimate | Change) else [value]
+    match value:
+        case Label():
+            return [str(value)]
+        case Estimate(mean, low, high):
+            return [mean, low, high]
+        case Change():
+            return list(value)
+        case _:
+            return [value]
 
 
 def _padded(values: list[Any], width: int) -> list[Any]:
@@ -145,4 +105,5 @@ def _padded(values: list[Any], width: int) -> list[Any]:
 
 
 def _json_cell(value: Cell) -> Any:
-    return list(value) if isinstance(value, Estimate | Change) else value
+    spread = _spread(value)
+    return spread if isinstance(value, Estimate | Change) else spread[0]

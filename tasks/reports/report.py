@@ -13,7 +13,8 @@ from tasks.exports.edition import RUN, Edition
 from tasks.exports.exporter import find_exporter
 from tasks.index.embeddings import embeddings
 from tasks.reports.blocks import FigureBlock, Report, Section, counted
-from tasks.reports.render import to_csv, to_html, to_json, to_markdown
+from tasks.reports.html import to_html
+from tasks.reports.render import to_csv, to_json, to_markdown
 from tasks.reports.source import ReportSource
 from tasks.store.dataset import Dataset
 from tasks.store.shard import Shard
@@ -32,7 +33,7 @@ class ReportSettings(Settings):
     edition: str = Field(description="Edition's name.")
 
 
-@stage("report", version=5, settings=ReportSettings, after="search_report")
+@stage("report", version=6, settings=ReportSettings, after="search_report")
 def report(work: Workspace[ReportSettings]) -> None:
     """Writes report.html, report.md, report.json, a CSV per table, an SVG per figure, and TREC files.
 
@@ -55,7 +56,7 @@ def compose(source: ReportSource, settings: ReportSettings) -> Report:
         f"{len(source.topics):,} topics, {sum(topic.relevant for topic in source.topics):,} relevant documents, "
         f"{counted(len(source.tags), 'run')}."
     )
-    return Report(settings.title, subtitle, tuple(_sections(source)), tuple(_warnings(source)))
+    return Report(settings.title, subtitle, tuple(_sections(source)), tuple(warnings(source)))
 
 
 def _sections(source: ReportSource) -> Iterator[Section]:
@@ -65,7 +66,8 @@ def _sections(source: ReportSource) -> Iterator[Section]:
         yield from importlib.import_module(f"{package.__name__}.{name}").sections(source)
 
 
-def _warnings(source: ReportSource) -> Iterator[str]:
+def warnings(source: ReportSource) -> Iterator[str]:
+    """Yields what makes figures of an edition unfit for comparison."""
     usual = EncoderSettings().model
     for model in sorted(
         {d.manifest.settings(embeddings).encoder.model for d in source.of_stage("embeddings")} - {usual}

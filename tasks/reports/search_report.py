@@ -17,7 +17,7 @@ from tasks.store.stage import stage
 from tasks.store.workspace import Workspace
 
 
-@stage("search_report", version=4, settings=ReportSettings, after="agreement")
+@stage("search_report", version=5, settings=ReportSettings, after="agreement")
 def search_report(work: Workspace[ReportSettings]) -> None:
     """Writes report.html, report.md, report.json, a CSV per table, an SVG per figure, TREC files per judge.
 
@@ -45,14 +45,15 @@ def compose(source: ReportSource, settings: ReportSettings) -> Report:
         f"{counted(judged, 'judgment')} by {counted(len(_judgments(source)), 'judge')}."
     )
     content = (*search.sections(source), *lineage.sections(source))
-    return Report(settings.title, subtitle, content, tuple(_warnings(source)))
+    return Report(settings.title, subtitle, content, tuple(warnings(source)))
 
 
 def _judgments(source: ReportSource) -> dict[str, Dataset]:
     return source.under("judgments")
 
 
-def _warnings(source: ReportSource) -> Iterator[str]:
+def warnings(source: ReportSource) -> Iterator[str]:
+    """Yields what makes figures of the page unfit for comparison."""
     for tag, dataset in _judgments(source).items():
         if dataset.manifest.settings(judge).model.provider == STAND_IN:
             yield (

@@ -1,21 +1,19 @@
 """The datasets of an edition that the sections of a report read, opened once."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NotRequired, TypedDict
+from typing import NamedTuple, NotRequired, TypedDict
 
+import numpy as np
 import orjson
 import polars as pl
 
 from schemas.manifest import Ref
-from schemas.submission import Kind
 from schemas.tables.scores import SummaryRow
 from schemas.tables.topics import TOPICS, TopicRow
+from tasks.stats.intervals import Values
 from tasks.store.dataset import Dataset
-
-KINDS: Mapping[Kind, str] = {"desk_only": "desk only", "own_tools": "own tools", "closed": "closed"}
-"""What a system from outside may have used, in words."""
 
 
 class CheckedNumber(TypedDict):
@@ -42,11 +40,20 @@ class Statistics(TypedDict):
     mistyped: NotRequired[dict[str, dict[str, int]]]
 
 
+class Matrix(NamedTuple):
+    """Values of a measure, `(n_topics, n_runs)`, with the topic of each row, ascending."""
+
+    topics: list[int]
+    values: Values
+
+
 @dataclass(frozen=True)
 class ReportSource:
     """Datasets by the names that the report stage gives them: `topics`, `statistics`, `run:<tag>`, `scores:<tag>`."""
 
     datasets: Mapping[str, Dataset]
+    timed: bool = False
+    """Whether tables show how long runs took: a page that is a dataset must not, as it would never be the same."""
 
     @cached_property
     def statistics(self) -> Statistics:
@@ -74,6 +81,32 @@ class ReportSource:
         return dict(found.iter_rows())
 
     @cached_property
+    def all_values(self) -> pl.DataFrame:
+        """Every value of every scored run: `tag`, `labels`, `measure`, `topic_id`, `value`; null: not evaluable."""
+        columns = ("tag", "labels", "measure", "topic_id", "value")
+        files = [path for tag in self.tags for path in self.datasets[f"scores:{tag}"].files()]
+        return pl.scan_parquet(files).select(columns).collect()
+
+    def matrix(self, measure: str, labels: str, tags: Sequence[str], topics: Collection[int] | None = None) -> Matrix:
+        """Returns the values of a measure: a row a topic that can be evaluated, a column a run, NaN where it has none.
+
+        Args:
+            measure: Its name.
+            labels: `graded` or `influential`.
+            tags: Runs, in the order of the columns.
+            topics: Only these; None: all.
+        """
+        rows = self.all_values.filter(labels=labels, measure=measure).drop_nulls("value")
+        if topics is not None:
+            rows = rows.filter(pl.col("topic_id").is_in(list(topics)))
+        if rows.is_empty():
+            return Matrix([], np.empty((0, len(tags))))
+        wide = rows.pivot("tag", index="topic_id", values="value").sort("topic_id")
+        lacking = [pl.lit(None, pl.Float64).alias(tag) for tag in tags if tag not in wide.columns]
+        values = wide.with_columns(lacking).select(pl.col(tag).fill_null(np.nan) for tag in tags)
+        return Matrix(wide["topic_id"].to_list(), values.to_numpy())
+
+    @cached_property
     def lineage(self) -> tuple[Dataset, ...]:
         """Every dataset that the report rests on, in the order of stage and key."""
         found: dict[Ref, Dataset] = {}
@@ -89,11 +122,6 @@ class ReportSource:
         """Returns the datasets named `<prefix>:<tag>` by tag, sorted."""
         named = (name.partition(":") for name in sorted(self.datasets))
         return {tag: self.datasets[f"{prefix}:{tag}"] for start, _, tag in named if start == prefix and tag}
-
-    def shown(self, tag: str, kind: str = "run") -> str:
-        """Returns the name of a run as tables show it: one of a system from outside says what it may have used."""
-        system = self.datasets[f"{kind}:{tag}"].manifest.parameters.get("system")
-        return f"{tag} (submitted, {KINDS[system['kind']]})" if system else tag
 
     @property
     def tags(self) -> list[str]:

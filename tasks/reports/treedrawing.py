@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from schemas.mindmap import VIRTUAL_ROOT, Tree, walk
-from tasks.reports.heatmap import svg_text
+from tasks.reports.svg import svg_document, svg_text
 
 ROW = 20
 INDENT = 18
@@ -55,12 +55,7 @@ def draw_tree(tree: Tree) -> str:
 
 
 def _document(width: int, rows: int, parts: Iterable[str]) -> str:
-    height = TOP + (rows + 1) * ROW
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-        'font-family="system-ui, sans-serif" font-size="13">'
-    )
-    return "\n".join([head, f'<rect width="{width}" height="{height}" fill="#fff"/>', *parts, "</svg>"])
+    return svg_document(width, TOP + (rows + 1) * ROW, parts)
 
 
 def _heading(title: str, rows: Sequence[_Row], matches: set[str]) -> str:
@@ -82,20 +77,22 @@ def _rows(tree: Tree) -> list[_Row]:
 
 
 def _column(heading: str, rows: Sequence[_Row], x: int, matches: Collection[str] = ()) -> Iterator[str]:
-    yield f'<text x="{x}" y="20" font-weight="600">{heading}</text>'
+    yield f'<text class="ink" x="{x}" y="20" font-weight="600">{heading}</text>'
     for place, row in enumerate(rows[:MOST_ROWS]):
         left, middle = x + min(row.level, 12) * INDENT, TOP + place * ROW + ROW // 2
         if row.parent is not None:
             above = TOP + row.parent * ROW + ROW - 2
-            yield f'<path d="M{left - INDENT + 4} {above}V{middle}H{left - 2}" fill="none" stroke="#b6bec8"/>'
+            line = f"M{left - INDENT + 4} {above}V{middle}H{left - 2}"
+            yield f'<path class="rule" d="{line}" fill="none" stroke="#b6bec8"/>'
         if row.label in matches:
-            yield f'<rect x="{left}" y="{middle - 8}" width="{x + COLUMN - left - 20}" height="16" fill="#d7ebff"/>'
+            size = f'width="{x + COLUMN - left - 20}" height="16"'
+            yield f'<rect class="marked" x="{left}" y="{middle - 8}" {size} fill="#d7ebff"/>'
         mark = "● " if row.label in matches else ""
         label = svg_text(row.label, LETTERS - 2 * min(row.level, 12))
-        yield f'<text x="{left + 3}" y="{middle + 4}" fill="#1b1f24">{mark}{label}</text>'
+        yield f'<text class="ink" x="{left + 3}" y="{middle + 4}" fill="#1b1f24">{mark}{label}</text>'
     if len(rows) > MOST_ROWS:
         bottom = TOP + MOST_ROWS * ROW + 14
-        yield f'<text x="{x}" y="{bottom}" fill="#57606a">and {len(rows) - MOST_ROWS} more nodes</text>'
+        yield f'<text class="soft" x="{x}" y="{bottom}" fill="#57606a">and {len(rows) - MOST_ROWS} more nodes</text>'
 
 
 def _joins(left: Sequence[_Row], right: Sequence[_Row], matches: Mapping[str, str]) -> Iterator[str]:
@@ -105,4 +102,5 @@ def _joins(left: Sequence[_Row], right: Sequence[_Row], matches: Mapping[str, st
         other = where.get(matches.get(row.label, ""), MOST_ROWS)
         if other < MOST_ROWS:
             ends = [TOP + number * ROW + ROW // 2 for number in (place, other)]
-            yield f'<path d="M{COLUMN - 10} {ends[0]}L{COLUMN + GAP - 4} {ends[1]}" stroke="#0b5cad" opacity=".5"/>'
+            line = f"M{COLUMN - 10} {ends[0]}L{COLUMN + GAP - 4} {ends[1]}"
+            yield f'<path class="join" d="{line}" stroke="#0b5cad" opacity=".5"/>'

@@ -25,13 +25,11 @@ from tasks.search.judgments import RESULTS, judge
 from tasks.search.queries import read_queries
 from tasks.stats.intervals import RESAMPLES, Comparison, Values, compare
 from tasks.stats.summaries import Members, group_members, summarize
+from tasks.stats.ties import SIGNIFICANT, holm
 from tasks.store.dataset import Dataset
 from tasks.store.parquet import write_rows
 from tasks.store.stage import stage
 from tasks.store.workspace import Workspace
-
-SIGNIFICANT = 0.05
-"""Engines whose corrected p-value is this or more are tied."""
 
 COMPARED = ("mean", "ndcg", "high")
 """Measures by which engines are compared; coverage tells how much was judged, not how good it is."""
@@ -246,16 +244,3 @@ def _compare(
     if not both.any():
         return None
     return int(both.sum()), compare(columns[engine][both], columns[other][both], settings.seed, settings.resamples)
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Returns the p-values, corrected for multiple comparisons, in the same order.
-
-    Source: Holm, Scandinavian Journal of Statistics 6(2), 1979.
-    """
-    order = sorted(range(len(p_values)), key=p_values.__getitem__)
-    corrected, most = [0.0] * len(p_values), 0.0
-    for done, place in enumerate(order):
-        most = max(most, min(1.0, (len(p_values) - done) * p_values[place]))
-        corrected[place] = most
-    return corrected

@@ -111,23 +111,42 @@ def compare(system: Values, other: Values, seed: int = 42, resamples: int = RESA
         raise BadInput(f"compare: values of shape {system.shape} and {other.shape}; give one value per topic for both")
     differences = system - other
     interval = bootstrap_intervals(differences[:, None], seed, resamples)
-    seen = differences.mean()
-
-    def flip(generator: np.random.Generator, draws: int) -> Values:
-        signs = 2 * generator.integers(0, 2, (draws, len(differences)), dtype=np.int8) - 1
-        return signs @ differences / len(differences)
-
-    flipped = np.abs(_in_blocks(flip, len(differences), seed, resamples))
-    as_large = int((flipped >= abs(seen) - 1e-12).sum())
+    seen = float(differences.mean())
+    flipped = flipped_means(differences[:, None], seed, resamples)[:, 0]
     return Comparison(
-        difference=float(seen),
+        difference=seen,
         low=float(interval.low[0]),
         high=float(interval.high[0]),
-        p_value=(1 + as_large) / (1 + resamples),
+        p_value=two_sided_p(flipped, seen),
         wins=int((differences > 0).sum()),
         ties=int((differences == 0).sum()),
         losses=int((differences < 0).sum()),
     )
+
+
+def flipped_means(values: Values, seed: int, resamples: int = RESAMPLES) -> Values:
+    """Returns means over topics, `(resamples, n_columns)`, where the values of each topic got a random common sign.
+
+    For a difference of two columns it is as if the two systems had been swapped on random topics. The same number of
+    topics and the same seed give the same signs.
+
+    Args:
+        values: `(n_topics, n_columns)`, n_topics >= 1.
+        seed: Of the signs.
+        resamples: How many sets of signs to draw.
+    """
+
+    def flip(generator: np.random.Generator, draws: int) -> Values:
+        signs = 2 * generator.integers(0, 2, (draws, len(values)), dtype=np.int8) - 1
+        return signs @ values / len(values)
+
+    return _in_blocks(flip, len(values), seed, resamples)
+
+
+def two_sided_p(flipped: Values, seen: float) -> float:
+    """Returns the share of drawn mean differences, and of the observed one, that are at least as large as that one."""
+    as_large = int((np.abs(flipped) >= abs(seen) - 1e-12).sum())
+    return (1 + as_large) / (1 + len(flipped))
 
 
 def _in_blocks(draw: Callable[[np.random.Generator, int], Values], topics: int, seed: int, resamples: int) -> Values:

@@ -17,7 +17,7 @@ from schemas.tables.runs import OUTCOMES
 from schemas.tables.tree_scores import HEADING_MATCHES, TREE_SUMMARIES
 from schemas.tables.trees import TREES
 from tasks.organization.scores import TreeScoreSettings
-from tasks.reports.blocks import Estimate, FigureBlock, Section, TableBlock
+from tasks.reports.blocks import Estimate, FigureBlock, Label, Section, TableBlock
 from tasks.reports.sections.organization import sections
 from tasks.reports.source import ReportSource
 from tasks.reports.treedrawing import MOST_ROWS, draw_trees
@@ -80,18 +80,25 @@ def table(section: Section, name: str) -> TableBlock:
 def test_tables_hold_means_with_intervals_beside_the_papers(source: ReportSource) -> None:
     scores, drawings = sections(source)
     found = table(scores, "organization")
-    rows = {str(row[0]): dict(zip(found.columns, row, strict=True)) for row in found.rows}
+    rows = {str(row[1]): dict(zip(found.columns, row, strict=True)) for row in found.rows}
+    assert list(rows) == ["themes.oracle", "single.oracle"] and found.rows[0][2] == Estimate(0.4, 0.4 - 0.1, 0.5, 4)
+    assert not found.best and "HSR" not in found.leaders, "large trees have a high HSR: it is never set bold"
     themes = rows["themes.oracle"]
-    assert (themes["HSR"], themes["TSD"]) == (Estimate(0.5, 0.4, 0.6), Estimate(2.0, 1.9, 2.1))
+    assert (themes["HSR"], themes["TSD"]) == (Estimate(0.5, 0.4, 0.6, 4), Estimate(2.0, 1.9, 2.1, 4))
     assert (themes["Covered"], themes["Topics"], themes["Heading encoder"]) == (3, 4, "all-MiniLM-L6-v2")
     assert "1 of 1 mind-maps come from a file" in found.note
     assert "all-MiniLM-L6-v2 stands in for paraphrase-MiniLM-L6-v2" in found.note and "HER is empty" in found.note
-    assert (themes["HER"], themes["HER (rules)"]) == (Estimate(None), Estimate(0.6, 0.5, 0.7))
+    assert themes["HER (rules)"] == Estimate(0.6, 0.5, 0.7, 4) and "HER" not in themes, "a column without value"
     paper = table(scores, "organization_paper")
-    assert ("clustering.oracle", Estimate(0.6074), Estimate(0.2104), Estimate(45.69)) in paper.rows
+    assert (
+        Label("Clustering · the survey's references", "clustering.oracle"),
+        Estimate(0.6074),
+        Estimate(0.2104),
+        Estimate(45.69),
+    ) in paper.rows
     assert table(scores, "organization_thresholds").columns == ("System", "0.5", "0.8")
     (named, _) = table(scores, "organization_entities").rows
-    assert named[1:5] == ("HER (rules)", Estimate(0.6, 0.5, 0.7), 4, 0.25) and named[5] == pytest.approx(0.7)
+    assert named[1:5] == ("HER (rules)", Estimate(0.6, 0.5, 0.7, 4), 4, 0.25) and named[5] == pytest.approx(0.7)
     assert not drawings.open and drawings.lead.startswith("Trees of themes.oracle")
 
 
@@ -134,7 +141,7 @@ def test_without_scored_trees_there_is_no_section() -> None:
 def test_any_labels_make_well_formed_svg(golden: list[str], labels: list[str]) -> None:
     trees = [load_tree([Tree(label=label or "x", children=[]) for label in [*side, "x"]]) for side in (golden, labels)]
     document = ElementTree.fromstring(draw_trees(*trees, matches={golden[0]: labels[0]}))
-    assert {element.tag.removeprefix(SVG) for element in document.iter()} <= {"svg", "rect", "text", "path"}
+    assert {element.tag.removeprefix(SVG) for element in document.iter()} <= {"svg", "rect", "text", "path", "style"}
 
 
 def test_large_and_deep_trees_are_cut() -> None:

@@ -18,7 +18,7 @@ from schemas.tables.paperqa_questions import (
 from schemas.tables.paperqa_runs import PAPERQA_ANSWERS, PAPERQA_STEPS, PaperqaAnswerRow, PaperqaStepRow
 from tasks.paperqa.runs import PaperQaSettings
 from tasks.paperqa.scores import AnswerScoreSettings, paperqa_scores
-from tasks.reports.blocks import Change, TableBlock
+from tasks.reports.blocks import Change, Label, TableBlock
 from tasks.reports.paperqa_report import SHOWN_CHARACTERS, compose, paperqa_report, question_page
 from tasks.reports.report import ReportSettings
 from tasks.reports.sections.paperqa import sections
@@ -77,7 +77,8 @@ def tables(source: ReportSource) -> dict[str, TableBlock]:
 
 
 def rows(table: TableBlock) -> dict[str, dict[str, Any]]:
-    return {str(row[0]): dict(zip(table.columns, row, strict=True)) for row in table.rows}
+    named = [(next((cell for cell in row if isinstance(cell, Label)), row[0]), row) for row in table.rows]
+    return {str(name): dict(zip(table.columns, row, strict=True)) for name, row in named}
 
 
 def test_averages_are_percentages_by_tag(source: ReportSource) -> None:
@@ -99,7 +100,7 @@ def test_outcomes_tell_what_was_not_scored_and_what_it_cost(source: ReportSource
 def test_each_run_is_compared_with_the_best(source: ReportSource) -> None:
     table = tables(source)["paperqa_comparisons"]
     ((tag, change, better, equal, worse, questions),) = table.rows
-    assert (tag, table.caption.split(",")[0]) == ("two", "Against one")
+    assert (str(tag), table.caption.split(",")[0]) == ("two", "Against one")
     assert isinstance(change, Change) and change.difference == -0.25
     assert (better, equal, worse, questions) == (0, 3, 1, 4)
 

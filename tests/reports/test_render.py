@@ -8,8 +8,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from tasks.reports.blocks import Cell, Change, Estimate, FigureBlock, Report, Section, TableBlock
-from tasks.reports.render import to_csv, to_html, to_json, to_markdown
+from tasks.reports.blocks import Cell, Change, Estimate, FigureBlock, Label, Mark, Report, Section, TableBlock
+from tasks.reports.html import _html_cell, to_html  # pyright: ignore[reportPrivateUsage]
+from tasks.reports.render import to_csv, to_json, to_markdown
 
 HOSTILE = '<script>alert(1)</script> | a, "b"\n& c'
 TABLE = TableBlock(
@@ -55,12 +56,12 @@ class Page(HTMLParser):
         self.references += [v for k, v in attrs if k in ("src", "href") and v and not v.startswith(("data:", "#"))]
         if tag == "details":
             self.open_sections.append("open" in dict(attrs))
-        if tag == "td":
+        if tag == "td" or (tag == "th" and ("scope", "row") in attrs):
             self._in_cell = True
             self.cells.append("")
 
     def handle_endtag(self, tag: str) -> None:
-        self._in_cell = self._in_cell and tag != "td"
+        self._in_cell = self._in_cell and tag not in ("td", "th")
 
     def handle_data(self, data: str) -> None:
         self.text += data
@@ -106,11 +107,13 @@ def shown(value: Cell, low_sign: str) -> str:
         case Estimate(mean, low, high):
             return low_sign.format(number(mean), f"{number(low)}-{number(high)}")
         case Change(difference, p_value):
-            return f"{difference:+.4f} (p {p_value:.3f})"
+            return f"{difference:+.4f} (p {'< .001' if p_value < 0.001 else f'{p_value:.3f}'.replace('0.', '.')})"
         case float() | None:
             return number(value)
         case int():
             return f"{value:,}"
+        case Label(text, name):
+            return f"{text} ({name})" if name else text
         case str():
             return value
 
@@ -131,13 +134,15 @@ def test_all_forms_agree_cell_by_cell(page: Page) -> None:
     assert texts == plain
 
     rows = json.loads(to_json(REPORT))["tables"]["scores"]["rows"]
-    assert [v for row in rows for v in row] == [list(v) if isinstance(v, tuple) else v for v in cells]
+    assert [v for row in rows for v in row] == [
+        list(v[:3]) if isinstance(v, Estimate | Change) else str(v) if isinstance(v, Label) else v for v in cells
+    ]
 
     read = list(csv.DictReader(io.StringIO(to_csv(TABLE))))
     for line, row in zip(read, TABLE.rows, strict=True):
         run, recall, change, topics, seconds = row
         assert isinstance(recall, Estimate)
-        spread = [run, *recall, *(change if isinstance(change, Change) else (None, None)), topics, seconds]
+        spread = [run, *recall[:3], *(change if isinstance(change, Change) else (None, None)), topics, seconds]
         assert list(line.values()) == ["" if value is None else str(value) for value in spread]
     assert list(read[0]) == [
         "Run", "Recall", "Recall low", "Recall high", "Against best", "Against best p", "Topics", "Seconds",
@@ -161,3 +166,32 @@ def test_columns_of_sentences_may_break_their_lines() -> None:
     table = TableBlock("t", "T", ("Run", "Why"), (("a", "word " * 20),))
     assert '<td class="text">' in to_html(Report("T", "", (Section("S", "", (table,)),)))
     assert '<td class="text">' not in to_html(REPORT)
+
+
+LABELS = TableBlock(
+    "labels",
+    "Named",
+    ("Run", "Score"),
+    (
+        (Label(HOSTILE, "a.b", (Mark("stand-in", HOSTILE),), f"systems/{HOSTILE}"), Estimate(0.5, 0.4, 0.6, 9)),
+        (Label("plain", link="javascript:alert(1)"), Estimate(0.4, 0.3, 0.5, 10)),
+    ),
+    leaders={"Score": frozenset({0, 1})},
+    drawn=frozenset({"Score"}),
+)
+
+
+def test_labels_show_their_marks_and_lead_to_pages_in_the_site_alone() -> None:
+    alone = to_html(Report("T", "", (Section("S", "", (LABELS,)),)))
+    page = Page()
+    page.feed(alone)
+    assert "script" not in page.tags and page.references == [] and "stand-in" in page.text
+    linked = str(_html_cell(LABELS, 0, 0, "../"))
+    assert 'href="../systems/%3Cscript%3E' in linked and "<script" not in linked
+    assert "href" not in str(_html_cell(LABELS, 1, 0, "../")), "only addresses of https are links"
+
+
+def test_intervals_are_drawn_and_grey_over_few_subjects_and_leaders_are_bold() -> None:
+    few, enough = (str(_html_cell(LABELS, row, 1)) for row in range(2))
+    assert 'class="few"' in few and 'class="few"' not in enough
+    assert 'x1="64.0" x2="96.0"' in few and "<b>" in few and "<b>" in enough

@@ -18,7 +18,7 @@ from tasks.metrics.ranking.measure import _registry  # pyright: ignore[reportPri
 from tasks.ranking.answers import SystemSettings
 from tasks.ranking.evaluated_topics import evaluated_topics
 from tasks.ranking.scores import ScoreSettings, scores
-from tasks.reports.blocks import Change, Estimate, TableBlock
+from tasks.reports.blocks import Change, Estimate, Label, TableBlock
 from tasks.reports.report import ReportSettings, compose, report
 from tasks.reports.sections.retrieval import sections
 from tasks.reports.source import ReportSource
@@ -97,7 +97,8 @@ def tables(source: ReportSource) -> dict[str, TableBlock]:
 
 
 def rows(table: TableBlock) -> dict[str, dict[str, Any]]:
-    return {str(row[0]): dict(zip(table.columns, row, strict=True)) for row in table.rows}
+    named = [(next((cell for cell in row if isinstance(cell, Label)), row[0]), row) for row in table.rows]
+    return {str(name): dict(zip(table.columns, row, strict=True)) for name, row in named}
 
 
 @pytest.fixture
@@ -123,10 +124,12 @@ def answered() -> Iterator[str]:
 def test_tables_have_the_columns_of_the_registry_in_order(source: ReportSource) -> None:
     found = tables(source)
     assert found["discovery"].columns == (
-        "Run", "Recall@10", "Recall@100", "Precision@10", "Precision@100", "Covered", "Topics",
+        "#", "Run", "Recall@100", "Tied with", "Recall@10", "Precision@10", "Precision@100", "Covered", "Topics",
     )  # fmt: skip
-    assert found["selection"].columns == ("Run", "nDCG@10", "nDCG@30", "nDCG@100", "MRR", "Covered", "Topics")
-    assert found["discovery_paper"].columns == found["discovery"].columns[:-2]
+    assert found["selection"].columns[2:] == (
+        "nDCG@10", "Tied with", "nDCG@30", "nDCG@100", "MRR", "Covered", "Topics",
+    )  # fmt: skip
+    assert found["discovery_paper"].columns == ("Run", "Recall@10", "Recall@100", "Precision@10", "Precision@100")
     assert found["by_field"].columns == ("Field of study", "Run", "Recall@100", "nDCG@10", "Topics")
 
 
@@ -138,10 +141,11 @@ def test_values_are_means_over_all_topics(source: ReportSource) -> None:
     assert second["Recall@100"].mean == pytest.approx(1 / 3)
     assert rows(found["selection_influential"])[FIRST]["MRR"].mean == 1, "topics 1 and 3 have influential references"
     assert rows(found["selection_influential"])[FIRST]["Topics"] == 2
-    ((run, change, common),) = found["discovery_differences"].rows
-    assert (run, common) == (SECOND, 3) and found["discovery_differences"].caption.endswith(FIRST)
+    ((run, change, _, better, equal, worse, common),) = found["discovery_differences"].rows
+    assert (str(run), better, equal, worse, common) == (SECOND, 1, 0, 2, 3)
+    assert found["discovery_differences"].caption.endswith(f"({FIRST})")
     assert isinstance(change, Change) and change.difference == pytest.approx(-0.5 / 3)
-    fields = {row[:2]: row[2:] for row in found["by_field"].rows}
+    fields = {(row[0], str(row[1])): row[2:] for row in found["by_field"].rows}
     assert set(fields) == {(field, tag) for field in ("Biology", "Physics") for tag in (FIRST, SECOND)}
     recall, _, topics = fields["Biology", FIRST]
     assert isinstance(recall, Estimate) and (recall.mean, topics) == (0.25, 2)
@@ -160,11 +164,14 @@ def test_a_sampled_run_is_compared_on_the_topics_it_has_in_common(store: Store) 
     sampled = store.build(Request(scores, rule, {"run": run, "topics": refs["topics"]})).ref
     source = opened(store, refs | {f"run:{tag}": run, f"scores:{tag}": sampled})
     found = tables(source)
-    differences = {row[0]: row[1:] for row in found["discovery_differences"].rows}
-    assert found["discovery_differences"].caption.endswith(FIRST)
-    assert {name: common for name, (_, common) in differences.items()} == {SECOND: 3, tag: 2}
+    differences = {str(row[0]): row[1:] for row in found["discovery_differences"].rows}
+    assert found["discovery_differences"].caption.endswith(f"({FIRST})")
+    assert {name: row[-1] for name, row in differences.items()} == {SECOND: 3, tag: 2}
     assert differences[tag][0] == Change(0.0, 1.0)
-    assert rows(found["discovery"])[tag]["Topics"] == 2
+    shown = rows(found["discovery"])
+    assert list(shown) == [FIRST, SECOND, tag], "a sample comes last"
+    assert (shown[tag]["#"], shown[tag]["Tied with"], shown[tag]["Topics"]) == (None, None, 2)
+    assert [mark.word for mark in shown[tag]["Run"].marks] == ["sample"]
     assert any(tag in warning and "a sample of 2 topics" in warning for warning in compose(source, NAMES).warnings)
 
 
@@ -205,7 +212,8 @@ def test_a_measure_that_says_no_more_than_its_name_is_shown_last_in_both() -> No
 def test_a_run_with_fallbacks_is_shown_without_them(store: Store) -> None:
     found = tables(opened(store, publish_edition(store, {2}, (FIRST,))))
     ((tag, recall, *_, fallbacks, others),) = found["discovery_fallbacks"].rows
-    assert (tag, fallbacks, others) == (FIRST, 1, 2)
+    assert (str(tag), fallbacks, others) == (FIRST, 1, 2)
+    assert isinstance(tag, Label) and tag.marks[0].word == "1 fallbacks"
     assert isinstance(recall, Estimate) and recall.mean == pytest.approx((0.5 + 1) / 2)
     assert "selection_fallbacks" in found
 
@@ -270,11 +278,9 @@ def test_the_stage_writes_every_form_and_the_trec_files(store: Store) -> None:
     found = json.loads(dataset.path("report.json").read_bytes())["tables"]
     assert {f"tables/{name}.csv" for name in found} == {name for name in names if name.startswith("tables/")}
     with dataset.path("tables/discovery.csv").open() as file:
-        lines = list(csv.reader(file))
-    assert [float(lines[1][1]), float(lines[1][4])] == [
-        found["discovery"]["rows"][0][1][0],
-        found["discovery"]["rows"][0][2][0],
-    ]
+        line = next(csv.DictReader(file))
+    shown = dict(zip(found["discovery"]["columns"], found["discovery"]["rows"][0], strict=True))
+    assert (line["Run"], float(line["Recall@10"])) == (FIRST, shown["Recall@10"][0])
     assert "Arena &lt;1&gt;" in dataset.path("report.html").read_text()
     assert dataset.path("trec/qrels.txt").read_text().splitlines()[0].split() == ["1", "0", "11", "2"]
     assert dataset.manifest.counts.kept == 2

@@ -16,7 +16,7 @@ from schemas.tables.model_calls import MODEL_CALLS, ModelCallRow
 from schemas.tables.search_queries import SEARCH_QUERIES
 from schemas.tables.search_results import SEARCH_OUTCOMES, SEARCH_RESULTS
 from tasks.exports.search_trec import write_search_trec
-from tasks.search.scores import SearchScoreSettings, holm, search_scores
+from tasks.search.scores import SearchScoreSettings, search_scores
 from tasks.store.dataset import Dataset
 from tasks.store.store import Request, Store
 from tests.published import publish
@@ -204,9 +204,3 @@ def test_one_excellent_paper_is_no_better_than_a_full_list(tmp_path: Path) -> No
     assert means(scores, "mean_returned_10") == {"short": 100, "full": 56}
     compared = {row["measure"] for row in scores.table("comparisons").to_pylist()}
     assert "mean_10" in compared and not any("returned" in measure for measure in compared)
-
-
-def test_holm() -> None:
-    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert holm([0.5, 0.9]) == [1.0, 1.0]
-    assert holm([]) == []

@@ -1,5 +1,8 @@
 """Where the numbers come from: the datasets with their keys, digests, settings and dropped rows."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import orjson
 
 from tasks.reports.blocks import Cell, Section, TableBlock
@@ -39,7 +42,7 @@ def _datasets(source: ReportSource) -> TableBlock:
     for dataset in source.lineage:
         manifest = dataset.manifest
         inputs = ", ".join(f"{name}={entry.digest[:8]}" for name, entry in sorted(manifest.inputs.items()))
-        settings = orjson.dumps(manifest.parameters, option=orjson.OPT_SORT_KEYS).decode()
+        settings = orjson.dumps(_public(manifest.parameters), option=orjson.OPT_SORT_KEYS).decode()
         rows.append((manifest.stage, manifest.version, manifest.key[:12], manifest.digest[:12], inputs, settings))
     return TableBlock(
         "lineage",
@@ -47,3 +50,10 @@ def _datasets(source: ReportSource) -> TableBlock:
         ("Stage", "Version", "Key", "Digest", "Inputs", "Settings"),
         tuple(rows),
     )
+
+
+def _public(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns settings without the contact of a system from outside, which is never shown."""
+    system = parameters.get("system")
+    shown = {"system": {name: told for name, told in system.items() if name != "contact"}} if system else {}
+    return {**parameters, **shown}

@@ -5,16 +5,22 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 
 from schemas.mindmap import parse_tree
 from schemas.tables.tree_scores import TREE_SUMMARIES, TreeSummaryRow, distance_measure
 from tasks.organization.heading_vectors import LABEL_ENCODER
-from tasks.ranking.views import count_fallbacks, marked
-from tasks.reports.blocks import Cell, Estimate, FigureBlock, Section, TableBlock
+from tasks.ranking.views import count_fallbacks
+from tasks.reports.blocks import Cell, Estimate, FigureBlock, Label, Section, TableBlock
+from tasks.reports.leaderboard import PLACE, TIED
+from tasks.reports.names import spoken_name
 from tasks.reports.published import PUBLISHED_TREES
 from tasks.reports.source import ReportSource
+from tasks.reports.systems import FACETS, System, describe_system
 from tasks.reports.treedrawing import draw_trees
+from tasks.stats.intervals import Values
+from tasks.stats.ties import corrected_p_values, join_places, tied_places
 from tasks.store.dataset import Dataset
 
 if TYPE_CHECKING:
@@ -23,6 +29,20 @@ if TYPE_CHECKING:
 MOST_DRAWN = 12
 ENTITY_MEASURES = {"her": "HER", "her_fallback": "HER (rules)"}
 PREFIX = "tree_scores:"
+
+RANKED_BY, HEADLINE = "tsd_normalised", "TSD / nodes"
+COUNTS = ("Covered", "Topics", "Heading encoder")
+EXPLAINED = {
+    HEADLINE: "Tree semantic distance divided by the number of nodes of both trees; 0 is equal, less is better.",
+    "HSR": "Heading soft recall: how well gold headings are met by similar ones. Large trees get more: see the nodes.",
+    "Nodes": "Nodes of the built trees, on average.",
+    "Gold nodes": "Nodes of the authors' mind-maps.",
+    "HER": "Share of the gold headings' named entities that the built tree has; only maps with entities count.",
+    "HER (rules)": "The same with entities found by their spelling.",
+    "TSD": "Tree semantic distance: operations that turn one tree into the other, where similar headings are equal.",
+    "TED": "Tree edit distance with literal headings.",
+    "Covered": "Topics for which the system built a tree.",
+}
 
 Summaries = Mapping[str, TreeSummaryRow]
 """A system's means by measure."""
@@ -34,7 +54,7 @@ def sections(source: ReportSource) -> list[Section]:
     if not tags:
         return []
     found = {tag: _summaries(source, tag) for tag in tags}
-    best = min(tags, key=lambda tag: (_mean(found[tag], "tsd_normalised"), tag))
+    best = min(tags, key=lambda tag: (_mean(found[tag], RANKED_BY), tag))
     return [
         Section(
             "Information organization",
@@ -73,44 +93,67 @@ def _mean(found: Summaries, measure: str) -> float:
 
 def _estimate(found: Summaries, measure: str) -> Estimate:
     row = found.get(measure)
-    return Estimate(row.mean, row.low, row.high) if row else Estimate(None)
+    return Estimate(row.mean, row.low, row.high, row.topics) if row else Estimate(None)
 
 
 def _table(source: ReportSource, found: Mapping[str, Summaries]) -> TableBlock:
+    """Ranks the systems by the distance for each node, which large and small trees can be compared by."""
+    order = sorted(found, key=lambda tag: (_mean(found[tag], RANKED_BY), tag))
+    tied = tied_places(range(len(order)), corrected_p_values(_values(source, order)))
+    shown = [
+        name
+        for name in ENTITY_MEASURES
+        if any(name in found[tag] and found[tag][name].mean is not None for tag in order)
+    ]
+    systems = [describe_tree(source, tag, found[tag]) for tag in order]
     rows: list[tuple[Cell, ...]] = []
-    for tag, summaries in found.items():
-        settings = _settings(source, tag)
-        measures = (
-            "hsr",
-            *ENTITY_MEASURES,
-            distance_measure(settings.threshold),
-            "tsd_normalised",
-            "ted",
-            "nodes",
-            "gold_nodes",
-            "depth",
-        )
+    for place, tag in enumerate(order):
+        settings, summaries = _settings(source, tag), found[tag]
+        measures = ("hsr", "nodes", "gold_nodes", *shown, distance_measure(settings.threshold), "ted", "depth")
         counts = (summaries["hsr"].covered, summaries["hsr"].topics) if "hsr" in summaries else (0, 0)
-        shown = source.shown(tag.removesuffix(settings.mark), "trees") + settings.mark
-        shown = marked(shown, count_fallbacks(source.datasets[PREFIX + tag]), counts[1])
-        rows.append((shown, *(_estimate(summaries, name) for name in measures), *counts, settings.encoder.model))
-    sizes = ("Nodes", "Gold nodes", "Levels", "Covered", "Topics")
-    columns = ("HSR", *ENTITY_MEASURES.values(), "TSD", "TSD / nodes", "TED", *sizes)
+        others = (_estimate(summaries, name) for name in measures)
+        shared = join_places(tied[place]) if len(order) > 1 else None
+        first = (place + 1, systems[place].label, _estimate(summaries, RANKED_BY), shared)
+        rows.append((*first, *others, *counts, settings.encoder.model))
+    entities = tuple(ENTITY_MEASURES[name] for name in shown)
     return TableBlock(
         "organization",
-        "Table 3: heading soft recall, heading entity recall (more is better), tree semantic distance (less is better)",
-        ("System", *columns, "Heading encoder"),
+        "Table 3: distance of the built trees from the gold ones, with their sizes; less is better",
+        (PLACE, "System", HEADLINE, TIED, "HSR", "Nodes", "Gold nodes", *entities, "TSD", "TED", "Levels", *COUNTS),
         tuple(rows),
         " ".join(_notes(source, list(found))),
-        frozenset({"HSR", *ENTITY_MEASURES.values()}),
+        leaders={HEADLINE: frozenset({0, *(place - 1 for place in tied[0])})},
+        drawn=frozenset({HEADLINE}),
+        explained=EXPLAINED,
+        facets={facet: tuple(s.facets[at] for s in systems) for at, facet in enumerate(FACETS)},
     )
+
+
+def describe_tree(source: ReportSource, tag: str, summaries: Summaries) -> System:
+    """Describes the system that built the trees of a tag of scores."""
+    made = source.datasets[f"trees:{tag.removesuffix(_settings(source, tag).mark)}"]
+    fallbacks = count_fallbacks(source.datasets[PREFIX + tag])
+    topics = max((row.topics for row in summaries.values()), default=0)
+    return describe_system(tag, made, page=f"builders/{tag}", fallbacks=fallbacks, of=topics)
+
+
+def _values(source: ReportSource, tags: list[str]) -> Values:
+    """Returns the distance for each node, a row a topic and a column a system."""
+    columns: list[dict[int, float]] = []
+    for tag in tags:
+        files = source.datasets[PREFIX + tag].files()
+        rows = pl.read_parquet(files).filter(measure=RANKED_BY).drop_nulls("value") if files else None
+        columns.append({} if rows is None else dict(rows.select("topic_id", "value").iter_rows()))
+    topics = sorted({topic for column in columns for topic in column})
+    return np.array([[column.get(topic, np.nan) for column in columns] for topic in topics]).reshape(-1, len(tags))
 
 
 def _notes(source: ReportSource, tags: list[str]) -> Iterator[str]:
     yield (
-        "Means over topics with 95 % bootstrap intervals. A topic without a tree has recalls of 0 and a distance of "
-        "its gold map's size; a topic whose gold map has no entity has no HER. Distances grow with the size of the "
-        "trees, and a lone node gets almost the gold map's size: compare them with the node counts and with the "
+        "Means over topics with 95 % bootstrap intervals. Tied with: places of the systems that cannot be told apart "
+        "(paired randomisation test over topics, Holm's correction). A topic without a tree has recalls of 0 and a "
+        "distance of its gold map's size; a topic whose gold map has no entity has no HER. Distances grow with the "
+        "size of the trees, and a lone node gets almost the gold map's size: compare them with the node counts and with the "
         "builder single, which always returns one node."
     )
     chosen = [_settings(source, tag) for tag in tags]
@@ -130,7 +173,7 @@ def _notes(source: ReportSource, tags: list[str]) -> Iterator[str]:
 
 def _paper_table() -> TableBlock:
     rows = tuple(
-        (f"{row.builder}.{row.references}", *map(Estimate, (row.soft_recall, row.entity_recall, row.distance)))
+        (_named(f"{row.builder}.{row.references}"), *map(Estimate, (row.soft_recall, row.entity_recall, row.distance)))
         for row in PUBLISHED_TREES
     )
     return TableBlock(
@@ -139,13 +182,16 @@ def _paper_table() -> TableBlock:
         ("System", "HSR", "HER", "TSD"),
         rows,
         "Builder and source of its references; the paper gives neither node counts nor the threshold.",
-        frozenset({"HSR", "HER"}),
     )
+
+
+def _named(tag: str) -> Label:
+    return Label(spoken_name(tag), tag)
 
 
 def _sensitivity(found: Mapping[str, Summaries]) -> TableBlock:
     distances = sorted({m for summaries in found.values() for m in summaries if re.fullmatch(r"tsd_[\d.]+", m)})
-    rows = tuple((tag, *(_estimate(summaries, m) for m in distances)) for tag, summaries in found.items())
+    rows = tuple((_named(tag), *(_estimate(summaries, m) for m in distances)) for tag, summaries in found.items())
     return TableBlock(
         "organization_thresholds",
         "Tree semantic distance by the similarity above which headings match",
@@ -165,7 +211,14 @@ def _entities(found: Mapping[str, Summaries]) -> TableBlock:
             mean = recall.mean if recall and recall.mean is not None else 0.0
             counted = recall.topics if recall else 0
             rows.append(
-                (tag, label, _estimate(summaries, measure), counted, share.mean, share.mean + (1 - share.mean) * mean)
+                (
+                    _named(tag),
+                    label,
+                    _estimate(summaries, measure),
+                    counted,
+                    share.mean,
+                    share.mean + (1 - share.mean) * mean,
+                )
             )
     return TableBlock(
         "organization_entities",

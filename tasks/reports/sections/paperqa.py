@@ -1,19 +1,25 @@
 """Questions over papers: averages by tag beside the published ones, outcomes, cost and comparisons."""
 
 from collections.abc import Mapping
+from functools import reduce
 
 import numpy as np
 import polars as pl
 
 from schemas.paperqa import TASK_TAGS
 from schemas.tables.paperqa_scores import PAPERQA_SUMMARIES, PaperqaSummaryRow
-from tasks.reports.blocks import Cell, Change, Section, TableBlock
+from tasks.reports.blocks import Cell, Change, Estimate, Label, Section, TableBlock
+from tasks.reports.leaderboard import PLACE, TIED
+from tasks.reports.names import spoken_name
 from tasks.reports.published import PUBLISHED_METHODS, PUBLISHED_MODELS
 from tasks.reports.source import ReportSource
+from tasks.reports.systems import FACETS, describe_system
 from tasks.stats.intervals import compare
+from tasks.stats.ties import corrected_p_values, join_places, tied_places
 
 RUNS, SCORES = "paperqa_run:", "paperqa_scores:"
 ELEMENTS = ("text", "table", "image", "formula", "metadata")
+CORRECT = "Correct, %"
 KINDS = ("single", "multiple", "retrieval", "comprehensive", "subjective", "objective")
 
 Means = Mapping[str, PaperqaSummaryRow]
@@ -26,14 +32,14 @@ def sections(source: ReportSource) -> list[Section]:
     if not tags:
         return []
     means = {tag: _means(source, tag) for tag in tags}
-    shown = {source.shown(tag, RUNS.removesuffix(":")): found for tag, found in means.items()}
     return [
         Section(
             "Questions over papers",
             "How many questions does a system answer correctly, by each question's own evaluator?",
             (
-                _table("paperqa_elements", "Percent correct by kind of evidence", shown, ELEMENTS),
-                _table("paperqa_tasks", "Percent correct by kind of question and of evaluator", shown, KINDS),
+                _leaderboard(source, means),
+                _table("paperqa_elements", "Percent correct by kind of evidence", means, ELEMENTS),
+                _table("paperqa_tasks", "Percent correct by kind of question and of evaluator", means, KINDS),
                 _outcomes(source, means),
                 _comparisons(source, means),
             ),
@@ -44,6 +50,10 @@ def sections(source: ReportSource) -> list[Section]:
             (_published_models(), _published_methods()),
         ),
     ]
+
+
+def _named(tag: str) -> Label:
+    return Label(spoken_name(tag), tag)
 
 
 def scored_tags(source: ReportSource) -> list[str]:
@@ -61,9 +71,48 @@ def _percent(means: Means, group: str) -> str | None:
     return None if row is None else f"{100 * row.mean:.1f} ({100 * row.low:.1f}-{100 * row.high:.1f})"
 
 
+def _leaderboard(source: ReportSource, runs: Mapping[str, Means]) -> TableBlock:
+    """Ranks the systems by the share of questions that they answer correctly."""
+    order = sorted(runs, key=lambda tag: (-runs[tag]["all"].mean, tag))
+    frames = [
+        pl.read_parquet(source.datasets[SCORES + tag].files()).select("uuid", pl.col("score").alias(tag))
+        for tag in order
+    ]
+    values = reduce(lambda left, right: left.join(right, on="uuid", how="full", coalesce=True), frames).sort("uuid")
+    columns = values.select(pl.col(tag).cast(pl.Float64).fill_null(np.nan) for tag in order).to_numpy()
+    tied = tied_places(range(len(order)), corrected_p_values(columns))
+    systems = [describe_system(tag, source.datasets[RUNS + tag], page=f"answerers/{tag}") for tag in order]
+    rows: list[tuple[Cell, ...]] = []
+    for place, tag in enumerate(order):
+        whole, answers = runs[tag]["all"], pl.read_parquet(source.datasets[RUNS + tag].files())
+        tokens = float(answers.select(pl.col("input_tokens", "output_tokens").sum()).sum_horizontal()[0])
+        percent = Estimate(100 * whole.mean, 100 * whole.low, 100 * whole.high, whole.questions)
+        shared = join_places(tied[place]) if len(order) > 1 else None
+        count = max(1, whole.questions)
+        spent = (whole.cost_usd / count, tokens / count)
+        rows.append((place + 1, systems[place].label, percent, shared, whole.answered, whole.questions, *spent))
+    return TableBlock(
+        "paperqa",
+        "Percent of questions answered correctly, best first",
+        (PLACE, "System", CORRECT, TIED, "Answered", "Questions", "USD a question", "Tokens a question"),
+        tuple(rows),
+        "Micro-averages with 95 % bootstrap intervals over questions. Tied with: places of the systems that cannot be "
+        "told apart (paired randomisation test over questions, Holm's correction). Bold: cannot be told apart from the "
+        "highest.",
+        leaders={CORRECT: frozenset({0, *(place - 1 for place in tied[0])})},
+        drawn=frozenset({CORRECT}),
+        explained={
+            CORRECT: "By each question's own evaluator; a question without an answer counts 0.",
+            "Answered": "Questions with an answer that could be scored.",
+            "USD a question": "Price of the calls of the run and of its judge.",
+        },
+        facets={facet: tuple(s.facets[at] for s in systems) for at, facet in enumerate(FACETS)},
+    )
+
+
 def _table(name: str, caption: str, runs: Mapping[str, Means], groups: tuple[str, ...]) -> TableBlock:
     shown = tuple(group for group in groups if group not in TASK_TAGS or any(group in means for means in runs.values()))
-    rows = tuple((tag, *(_percent(means, group) for group in (*shown, "all"))) for tag, means in runs.items())
+    rows = tuple((_named(tag), *(_percent(means, group) for group in (*shown, "all"))) for tag, means in runs.items())
     counts = {group: row.questions for means in runs.values() for group, row in means.items()}
     held = ", ".join(f"{group} {counts[group]}" for group in (*shown, "all") if group in counts)
     return TableBlock(
@@ -87,7 +136,7 @@ def _outcomes(source: ReportSource, runs: Mapping[str, Means]) -> TableBlock:
         tokens = int(answers["input_tokens"].sum()) + int(answers["output_tokens"].sum())
         turns = float(answers["turns"].sum()) / max(len(answers), 1)
         coverage = f"{whole.answered} of {whole.questions}"
-        rows.append((tag, coverage, told, turns, tokens, whole.cost_usd))
+        rows.append((_named(tag), coverage, told, turns, tokens, whole.cost_usd))
     columns = ("System", "Answered and scored", "Other outcomes", "Replies a question", "Tokens", "USD, judge included")
     return TableBlock("paperqa_outcomes", "Outcomes and cost of each run", columns, tuple(rows))
 
@@ -103,7 +152,7 @@ def _comparisons(source: ReportSource, runs: Mapping[str, Means]) -> TableBlock:
             continue
         found = compare(pairs["score"].to_numpy().astype(np.float64), pairs["score_best"].to_numpy().astype(np.float64))
         counts = (found.wins, found.ties, found.losses)
-        rows.append((tag, Change(found.difference, found.p_value), *counts, len(pairs)))
+        rows.append((_named(tag), Change(found.difference, found.p_value), *counts, len(pairs)))
     return TableBlock(
         "paperqa_comparisons",
         f"Against {best}, question by question",

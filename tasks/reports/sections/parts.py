@@ -10,10 +10,12 @@ from tasks.metrics.ranking import all_measures
 from tasks.ranking.baseline import all_baselines
 from tasks.ranking.evaluated_topics import read_qrels
 from tasks.ranking.views import VIEWS
-from tasks.reports.blocks import Cell, Change, Estimate, Section, TableBlock
+from tasks.reports.blocks import Cell, Change, Estimate, Label, Section, TableBlock
 from tasks.reports.source import ReportSource
+from tasks.reports.systems import describe_system
 from tasks.stats.intervals import compare_common
 from tasks.stats.summaries import summarize
+from tasks.stats.ties import holm
 
 HEADLINE = VIEWS["discovery"].headline
 
@@ -54,10 +56,14 @@ def _row(source: ReportSource, tag: str, qrels: dict[int, set[int]]) -> tuple[Ce
     recall = Estimate(None)
     if shares:
         (summary,) = summarize(np.array(shares), seed=0)
-        recall = Estimate(summary.mean, summary.low, summary.high)
+        recall = Estimate(summary.mean, summary.low, summary.high, summary.valued)
     looks, searches = _searches(source, tag)
     topics = max(1, len(outcomes))
-    return source.shown(tag), run.manifest.parameters.get("cutoff"), recall, searches / topics, looks / topics
+    return _label(source, tag), run.manifest.parameters.get("cutoff"), recall, searches / topics, looks / topics
+
+
+def _label(source: ReportSource, tag: str) -> Label:
+    return describe_system(tag, source.datasets[f"run:{tag}"], page=f"systems/{tag}").label
 
 
 def _searches(source: ReportSource, tag: str) -> tuple[int, int]:
@@ -71,18 +77,22 @@ def _searches(source: ReportSource, tag: str) -> tuple[int, int]:
 
 def _parts(source: ReportSource) -> Iterator[TableBlock]:
     """Yields the table of pairs of runs that differ in one part; nothing when there is no such pair."""
+    found = {
+        pair: one
+        for pair in _pairs(source.tags)
+        if (one := compare_common(*(source.values(tag, HEADLINE) for tag in pair), seed=0))
+    }
+    corrected = holm([one.p_value for one in found.values()])
     rows: list[tuple[Cell, ...]] = []
-    for tag, plain in _pairs(source.tags):
-        compared = compare_common(source.values(tag, HEADLINE), source.values(plain, HEADLINE), seed=0)
-        if compared:
-            rows.append((tag, plain, Change(compared.difference, compared.p_value), compared.topics))
+    for (pair, one), p_value in zip(found.items(), corrected, strict=True):
+        rows.append((*(_label(source, tag) for tag in pair), Change(one.difference, p_value), one.topics))
     if rows:
         yield TableBlock(
             "parts",
             f"{all_measures()[HEADLINE].label}: each run minus the run that lacks one of its parts",
             ("Run", "Without the part", "Difference", "Common topics"),
             tuple(rows),
-            "Two-sided paired randomization test; p-values are not corrected for multiple comparisons.",
+            "Two-sided paired randomisation test, with Holm's correction over the rows of this table.",
         )
 
 

@@ -8,9 +8,11 @@ import polars as pl
 from schemas.search import REPORTED
 from tasks.reports.blocks import Cell, Change, Estimate, FigureBlock, Section, TableBlock
 from tasks.reports.heatmap import draw_heat_map
+from tasks.reports.leaderboard import PLACE, TIED
 from tasks.reports.source import ReportSource
+from tasks.reports.systems import FACETS, describe_system
 from tasks.search.judgments import judge
-from tasks.search.scores import SIGNIFICANT
+from tasks.stats.ties import SIGNIFICANT, join_places, tied_places
 from tasks.store.dataset import Dataset
 
 PREFIX = "search_scores:"
@@ -28,13 +30,14 @@ NAMES = {
     "high_returned": "80 or above of returned",
     "coverage": "Judged",
 }
-_NOTE = (
-    "Mean: average score (level times 20) of the first k places, over all queries; a place without a paper counts 0. "
-    "nDCG: gains are the levels, and the ideal list holds all papers that any engine returned for the query. 80 or "
-    "above: share of the first k places with level 4 or 5. Of returned: the same over the papers that the engine "
-    "returned, so that a short list costs nothing. Judged: share of returned papers with a valid judgment; papers "
-    "without one are left out everywhere. 95 % bootstrap intervals over queries."
-)
+_MEANINGS = {
+    "mean": "Average score (level times 20) of the first k places, over all queries; a place without a paper counts 0.",
+    "ndcg": "Gains are the levels; the ideal list holds all papers that any engine returned for the query.",
+    "high": "Share of the first k places with level 4 or 5.",
+    "mean_returned": "The mean over the papers that the engine returned, so that a short list costs nothing.",
+    "high_returned": "Share with level 4 or 5 among the papers that the engine returned.",
+    "coverage": "Share of returned papers with a valid judgment; papers without one are left out everywhere.",
+}
 
 
 class _Judged(NamedTuple):
@@ -42,6 +45,7 @@ class _Judged(NamedTuple):
 
     tag: str
     judge: Dataset
+    results: Mapping[str, Dataset]
     summaries: pl.DataFrame
     comparisons: pl.DataFrame
     scores: pl.DataFrame
@@ -52,10 +56,14 @@ class _Judged(NamedTuple):
         """File name of a block."""
         return f"{block}-{self.tag}"
 
+    def page(self, engine: str) -> str:
+        """Page of an engine in the site."""
+        return f"engines/{engine}"
+
     def estimate(self, engine: str, measure: str, group: str = "all") -> Estimate:
         """A mean with its interval."""
         rows = self.summaries.filter(engine=engine, measure=measure, group=group)
-        return Estimate(*rows.select("mean", "low", "high").row(0)) if len(rows) else Estimate(None)
+        return Estimate(*rows.select("mean", "low", "high", "valued").row(0)) if len(rows) else Estimate(None)
 
 
 def sections(source: ReportSource) -> list[Section]:
@@ -76,7 +84,9 @@ def _read(source: ReportSource, tag: str) -> _Judged:
     cutoff = max((k for k in cutoffs if k <= HEADLINE), default=min(cutoffs))
     means = summaries.filter(measure=f"mean_{cutoff}", group="all").sort("mean", descending=True, nulls_last=True)
     comparisons, scores = pl.read_parquet(scored.files("comparisons")), pl.read_parquet(scored.files())
-    return _Judged(tag, judged, summaries, comparisons, scores, means["engine"].to_list(), cutoff)
+    return _Judged(
+        tag, judged, source.under("results"), summaries, comparisons, scores, means["engine"].to_list(), cutoff
+    )
 
 
 def _section(source: ReportSource, judged: _Judged) -> Section:
@@ -98,22 +108,30 @@ def _section(source: ReportSource, judged: _Judged) -> Section:
 
 def _engines(judged: _Judged) -> TableBlock:
     k = judged.cutoff
-    ties = judged.comparisons.filter(measure=f"mean_{k}", tied=True).select("engine", "other").rows()
+    pairs = judged.comparisons.filter(measure=f"mean_{k}").select("engine", "other", "p_holm").rows()
+    at = {engine: place for place, engine in enumerate(judged.engines)}
+    tied = tied_places(range(len(at)), {(at[a], at[b]): p_value for a, b, p_value in pairs})
     rows: list[tuple[Cell, ...]] = []
-    for engine in judged.engines:
+    systems = [describe_system(engine, judged.results[engine], page=judged.page(engine)) for engine in judged.engines]
+    for place, engine in enumerate(judged.engines):
         counts = judged.summaries.filter(engine=engine, measure=f"mean_{k}", group="all").row(0, named=True)
-        others = sorted({b if a == engine else a for a, b in ties if engine in (a, b)})
-        measures = [judged.estimate(engine, f"{name}_{k}") for name in NAMES]
-        tied = ", ".join(others) or ("none" if len(judged.engines) > 1 else None)
-        rows.append((engine, *measures, counts["answered"], counts["queries"], tied))
+        first, *measures = [judged.estimate(engine, f"{name}_{k}") for name in NAMES]
+        shared = join_places(tied[place]) if len(at) > 1 else None
+        label = systems[place].label
+        rows.append((place + 1, label, first, shared, *measures, counts["answered"], counts["queries"]))
+    head, *others = (f"{name} @{k}" for name in NAMES.values())
     return TableBlock(
         judged.name("search"),
         "Engines, best first",
-        ("Engine", *(f"{name} @{k}" for name in NAMES.values()), "Answered", "Queries", "Tied with"),
+        (PLACE, "Engine", head, TIED, *others, "Answered", "Queries"),
         tuple(rows),
-        f"{_NOTE} Tied: the paired randomisation test over queries, with Holm's correction over all pairs of engines, "
-        f"has p >= {SIGNIFICANT:g}.",
-        frozenset({f"{name} @{k}" for name in ("Mean", "nDCG", "80 or above")}),
+        "95 % bootstrap intervals over queries. Tied with: places of the engines that cannot be told apart by the mean "
+        "(paired randomisation test over queries, Holm's correction over all pairs of engines, "
+        f"p >= {SIGNIFICANT:g}). Bold: cannot be told apart from the highest.",
+        leaders={head: frozenset({0, *(place - 1 for place in tied.get(0, ()))})},
+        drawn=frozenset({head}),
+        explained={f"{NAMES[name]} @{k}": meaning for name, meaning in _MEANINGS.items()},
+        facets={facet: tuple(s.facets[at] for s in systems) for at, facet in enumerate(FACETS)},
     )
 
 

@@ -1,0 +1,143 @@
+"""Pages: the templates that the report and the site share, and what draws a cell of a table."""
+
+import base64
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from tasks.reports.blocks import FEW, Cell, Estimate, FigureBlock, Label, Report, TableBlock, is_few
+from tasks.reports.render import plain_cell, show_number
+
+SENTENCE = 50
+"""Letters above which a text counts as a sentence."""
+
+BAR = 96
+"""Width of a drawn interval in pixels."""
+
+
+def page_templates(*packages: str) -> Environment:
+    """The templates beside modules of these packages; all that is filled in is escaped, a missing value is an error."""
+    found = Environment(
+        loader=ChoiceLoader([PackageLoader(package, ".") for package in packages]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    helpers: dict[str, Any] = {
+        "cell": _html_cell,
+        "cell_class": _cell_class,
+        "column_class": _column_class,
+        "facets_of": _facets_of,
+        "few": FEW,
+        "figure_source": _figure_source,
+        "heading_column": _heading_column,
+        "is_figure": lambda block: isinstance(block, FigureBlock),
+        "show_cell": _show_cell,
+        "text_columns": _text_columns,
+    }
+    found.globals.update(helpers)
+    return found
+
+
+def to_html(report: Report) -> str:
+    """One page without outside references; every text in it is escaped, figures are embedded as images."""
+    return page_templates("tasks.reports").get_template("report.html.jinja").render(report=report)
+
+
+def _text_columns(table: TableBlock) -> frozenset[int]:
+    """Columns with sentences in them: they are set to the left, and their lines may break."""
+    heading = _heading_column(table)
+    places = (place for place in range(len(table.columns)) if place != heading)
+    return frozenset(p for p in places if any(_is_sentence(row[p]) for row in table.rows))
+
+
+def _is_sentence(cell: Cell) -> bool:
+    return (isinstance(cell, str) and len(cell) > SENTENCE) or (isinstance(cell, Label) and len(cell.text) > SENTENCE)
+
+
+def _figure_source(figure: FigureBlock) -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(figure.svg.encode()).decode()
+
+
+def _facets_of(block: TableBlock, row: int) -> str:
+    return orjson.dumps([values[row] for values in block.facets.values()]).decode()
+
+
+def _html_cell(table: TableBlock, row: int, column: int, at: str | None = None) -> Markup:
+    """Returns a cell; with `at`, the way from the page to its edition's folder, labels lead to their pages."""
+    value = table.rows[row][column]
+    if isinstance(value, Label):
+        return _html_label(value, at)
+    if not isinstance(value, Estimate):
+        return Markup("{}").format(plain_cell(value))
+    mean = Markup("<b>{}</b>" if _is_best(table, row, column) else "{}").format(show_number(value.mean))
+    if value.low is None:
+        return mean
+    size = Markup(' class="few"') if is_few(value) else ""
+    interval = Markup(" <small{}>{}-{}</small>").format(size, show_number(value.low), show_number(value.high))
+    return mean + interval + (_bar(table, column, value) if table.columns[column] in table.drawn else "")
+
+
+def _show_cell(value: Cell, at: str | None = None) -> Markup:
+    """Returns a cell that stands in no table."""
+    return _html_cell(TableBlock("", "", ("",), ((value,),)), 0, 0, at)
+
+
+def _html_label(label: Label, at: str | None) -> Markup:
+    if at is not None and label.page:
+        shown = Markup('<a href="{}{}.html">{}</a>').format(at, quote(label.page), label.text)
+    elif at is not None and label.link.startswith("https://"):
+        shown = Markup('<a href="{}" rel="noopener">{}</a>').format(label.link, label.text)
+    else:
+        shown = Markup("{}").format(label.text)
+    marks = Markup("").join(
+        Markup(' <span class="mark" title="{}">{}</span>').format(mark.meaning, mark.word) for mark in label.marks
+    )
+    return shown + marks + (Markup(' <small class="tag">{}</small>').format(label.name) if label.name else "")
+
+
+def _is_best(table: TableBlock, row: int, column: int) -> bool:
+    name, value = table.columns[column], table.rows[row][column]
+    if name in table.leaders:
+        return row in table.leaders[name]
+    return (
+        name in table.best
+        and isinstance(value, Estimate)
+        and value.mean is not None
+        and value.mean == _highest(table, column)
+    )
+
+
+def _bar(table: TableBlock, column: int, value: Estimate) -> Markup:
+    """Draws an interval on a line from 0 to the column's highest end."""
+    ends = [row[column] for row in table.rows]
+    most = max((cell.high for cell in ends if isinstance(cell, Estimate) and cell.high), default=0) or 1
+    mean, low, high = (round(BAR * max(number or 0, 0) / most, 1) for number in value[:3])
+    return Markup(
+        '<svg class="iv" width="{w}" height="8" viewBox="-3 0 {v} 8" aria-hidden="true">'
+        '<line class="base" x2="{b}" y1="4" y2="4"/><line x1="{l}" x2="{h}" y1="4" y2="4"/>'
+        '<circle cx="{m}" cy="4" r="2.5"/></svg>'
+    ).format(w=BAR, v=BAR + 6, b=BAR, l=low, h=high, m=mean)
+
+
+def _heading_column(table: TableBlock) -> int:
+    """Returns the column that says what a row is about: the first with labels, or the first of all."""
+    places = range(len(table.columns))
+    return next((place for place in places if table.rows and isinstance(table.rows[0][place], Label)), 0)
+
+
+def _column_class(is_text: bool, is_heading: bool) -> Markup:
+    return Markup(' class="name"') if is_heading else Markup(' class="text"') if is_text else Markup("")
+
+
+def _cell_class(table: TableBlock, column: int, is_text: bool) -> Markup:
+    return Markup(' class="bar"') if table.columns[column] in table.drawn else _column_class(is_text, False)
+
+
+def _highest(table: TableBlock, column: int) -> float:
+    cells = [row[column] for row in table.rows]
+    return max(c.mean for c in cells if isinstance(c, Estimate) and c.mean is not None)
