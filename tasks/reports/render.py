@@ -51,8 +51,12 @@ def to_json(report: Report) -> bytes:
 
 
 def show_number(value: float | None) -> str:
-    """Returns a number for people: four places below 1, four digits from there."""
-    return "-" if value is None else f"{value:.4f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.4g}"
+    """Returns a number for people: four places below 1, four digits from there, whole numbers from 10,000."""
+    if value is None:
+        return "-"
+    if abs(value) < 1:
+        return f"{value:.4f}".replace("0.", ".", 1)
+    return f"{value:.4g}" if abs(value) < 10_000 else f"{value:,.0f}"
 
 
 def plain_cell(value: Cell) -> str:

@@ -86,7 +86,12 @@ def publish_search(store: Store, levels: Levels, lists: Lists) -> tuple[Dataset,
             for key in levels
         ]
         chosen = EngineSettings(engine="file", engine_version=1, tag=engine)
-        results: dict[str, Any] = {"part": (SEARCH_RESULTS, []), "outcomes": (SEARCH_OUTCOMES, outcomes)}
+        hits = [
+            {"query_key": key, "engine": engine, "rank": rank, "doc_key": document, "title": document}
+            for key, documents in of_query.items()
+            for rank, document in enumerate(documents, 1)
+        ]
+        results: dict[str, Any] = {"part": (SEARCH_RESULTS, hits), "outcomes": (SEARCH_OUTCOMES, outcomes)}
         inputs[f"results:{engine}"] = publish(store, "search_results", results, chosen)
     built = store.build(Request(search_scores, SearchScoreSettings(resamples=300), inputs))
     return store.open(judgments), store.open(built.ref)

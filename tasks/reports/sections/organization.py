@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -53,7 +54,7 @@ def sections(source: ReportSource) -> list[Section]:
     tags = sorted(name.removeprefix(PREFIX) for name in source.datasets if name.startswith(PREFIX))
     if not tags:
         return []
-    found = {tag: _summaries(source, tag) for tag in tags}
+    found = {tag: summaries_of(source, tag) for tag in tags}
     best = min(tags, key=lambda tag: (_mean(found[tag], RANKED_BY), tag))
     return [
         Section(
@@ -76,7 +77,8 @@ def sections(source: ReportSource) -> list[Section]:
     ]
 
 
-def _summaries(source: ReportSource, tag: str) -> Summaries:
+def summaries_of(source: ReportSource, tag: str) -> Summaries:
+    """Returns the means of a system by measure."""
     return {row.measure: row for row in TREE_SUMMARIES.rows(source.datasets[PREFIX + tag].table("tree_summaries"))}
 
 
@@ -131,7 +133,7 @@ def _table(source: ReportSource, found: Mapping[str, Summaries]) -> TableBlock:
 
 def describe_tree(source: ReportSource, tag: str, summaries: Summaries) -> System:
     """Describes the system that built the trees of a tag of scores."""
-    made = source.datasets[f"trees:{tag.removesuffix(_settings(source, tag).mark)}"]
+    made = trees_of(source, tag)
     fallbacks = count_fallbacks(source.datasets[PREFIX + tag])
     topics = max((row.topics for row in summaries.values()), default=0)
     return describe_system(tag, made, page=f"builders/{tag}", fallbacks=fallbacks, of=topics)
@@ -153,8 +155,8 @@ def _notes(source: ReportSource, tags: list[str]) -> Iterator[str]:
         "Means over topics with 95 % bootstrap intervals. Tied with: places of the systems that cannot be told apart "
         "(paired randomisation test over topics, Holm's correction). A topic without a tree has recalls of 0 and a "
         "distance of its gold map's size; a topic whose gold map has no entity has no HER. Distances grow with the "
-        "size of the trees, and a lone node gets almost the gold map's size: compare them with the node counts and with the "
-        "builder single, which always returns one node."
+        "size of the trees, and a lone node gets almost the gold map's size: compare them with the node counts and "
+        "with the builder single, which always returns one node."
     )
     chosen = [_settings(source, tag) for tag in tags]
     thresholds = sorted({settings.threshold for settings in chosen})
@@ -231,9 +233,36 @@ def _entities(found: Mapping[str, Summaries]) -> TableBlock:
 
 
 def _drawings(source: ReportSource, tag: str) -> Iterator[FigureBlock]:
-    datasets = source.datasets
-    trees = datasets[f"trees:{tag.removesuffix(_settings(source, tag).mark)}"]
-    return islice(draw_topics(datasets["mindmaps"], trees, datasets[PREFIX + tag]), MOST_DRAWN)
+    return islice(
+        draw_topics(source.datasets["mindmaps"], trees_of(source, tag), source.datasets[PREFIX + tag]), MOST_DRAWN
+    )
+
+
+def trees_of(source: ReportSource, tag: str) -> Dataset:
+    """Returns the trees that the scores of a tag are of."""
+    return source.datasets[f"trees:{tag.removesuffix(_settings(source, tag).mark)}"]
+
+
+def tree_tags(source: ReportSource) -> list[str]:
+    """Returns the scored systems, the one with the lowest distance for each node first."""
+    found = {tag: summaries_of(source, tag) for tag in source.under(PREFIX.removesuffix(":"))}
+    return sorted(found, key=lambda tag: (_mean(found[tag], RANKED_BY), tag))
+
+
+def drawings_by_topic(source: ReportSource, systems: int = 2) -> dict[int, list[FigureBlock]]:
+    """Returns drawings of gold and built trees by topic, those of the first systems.
+
+    Args:
+        source: The edition's datasets.
+        systems: How many systems are drawn, the best first.
+    """
+    found: dict[int, list[FigureBlock]] = {}
+    for tag in tree_tags(source)[:systems]:
+        drawn = draw_topics(source.datasets["mindmaps"], trees_of(source, tag), source.datasets[PREFIX + tag])
+        for figure in drawn:
+            topic = int(figure.name.rpartition("-")[2])
+            found.setdefault(topic, []).append(replace(figure, caption=f"Gold beside the tree of {spoken_name(tag)}"))
+    return found
 
 
 def draw_topics(mindmaps: Dataset, trees: Dataset, scores: Dataset, topic: int | None = None) -> Iterator[FigureBlock]:
