@@ -11,7 +11,7 @@ from schemas.manifest import Ref
 from tasks.site.site import write_site
 from tasks.store.store import Store
 from tests.reports.test_paperqa import publish_answers
-from tests.search.test_scores import publish_search
+from tests.search.test_scores import Levels, publish_search
 from tests.site.synthetic import publish_runs, record
 
 OLD, NEW = "2026-01-06", "2026-01-13"
@@ -58,7 +58,7 @@ def publish_everything(store: Store) -> None:
     """Two editions; only the newer one has a submission, judged search engines and questions over papers."""
     record(store, OLD, publish_runs(store, TOPICS - 4, OURS))
     slots = publish_runs(store, TOPICS, [*OURS, THEIRS])
-    levels = {f"ai/q{n}": {"a": 5, "b": 1, "<i>c": 3} for n in range(6)}
+    levels: Levels = {f"ai/q{n}": {"a": 5, "b": 1, "<i>c": 3} for n in range(6)}
     lists = {"good": {key: ["a"] for key in levels}, "poor": {"ai/q0": ["b"]}}
     judgments, scored = publish_search(store, levels, lists)
     for name, ref in scored.manifest.inputs.items():

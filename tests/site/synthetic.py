@@ -72,7 +72,7 @@ def _run(
         SearchRow(t, 0, f"survey {t} {HOSTILE}", "bm25", depth, depth, 1, depth, 1, 0, 1)._asdict() for t in qrels
     ]
     ended = [OutcomeRow(t, "scored", None, fallback=False)._asdict() for t in qrels]
-    tables = {"part": (RUNS, hits), "searches": (SEARCHES, searches), "outcomes": (OUTCOMES, ended)}
+    tables: dict[str, Any] = {"part": (RUNS, hits), "searches": (SEARCHES, searches), "outcomes": (OUTCOMES, ended)}
     if "@" in tag:
         told = [SubmissionRow(str(t), True, depth, 0, 0, 1, 100, 10, 0.01, 2.0)._asdict() for t in qrels]
         system = System(name=tag.partition("@")[0], version="1", contact="hidden@example.org")

@@ -4,7 +4,9 @@ import csv
 import itertools
 import json
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
@@ -51,7 +53,7 @@ def test_foreign_text_is_never_markup(written: Site) -> None:
     assert "<script" not in (written.folder / NEW / "compare.js").read_text().replace(json.dumps(HOSTILE)[1:-1], "")
 
 
-def holm(p_values: list[float]) -> list[float]:
+def holm(p_values: Sequence[Any]) -> list[float]:
     order = np.argsort(p_values)
     steps = [(len(p_values) - at) * p_values[place] for at, place in enumerate(order)]
     corrected = np.minimum(1, np.maximum.accumulate(steps))

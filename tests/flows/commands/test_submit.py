@@ -67,7 +67,7 @@ def test_our_own_run_as_a_file_has_our_own_scores_and_enters_the_report(arena: A
     report = arena.json("report", "--to", arena.folder / "report")
     page = Path(report["report"]).read_text()
     assert "agent 1 " in page and "submitted, own tools" in page
-    assert "agent@1" in (arena.folder / "report" / "tables" / "discovery_differences.csv").read_text()
+    assert "agent@1" in (arena.folder / "report" / "tables" / "discovery.csv").read_text()
 
 
 def test_a_published_edition_takes_new_runs_and_stays_as_it_was(arena: Arena, run_file: Path) -> None:
