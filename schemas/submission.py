@@ -103,6 +103,13 @@ class Handed(NamedTuple):
     searches: tuple[SearchRow, ...] = ()
 
 
+class Recorded(NamedTuple):
+    """The record of a served run when it was handed in: the number of its rows, and the hash of the last."""
+
+    rows: int
+    head: str
+
+
 class Entry(NamedTuple):
     """A run from outside.
 
@@ -111,12 +118,14 @@ class Entry(NamedTuple):
         task: What it answers.
         topics: By topic: the corpus_id of the survey, or the question's UUID, as text.
         sample: Which of the edition's topics it was to answer; None: all.
+        recorded: Of a run that came through the served desk.
     """
 
     system: System
     task: Task
     topics: dict[str, Handed]
     sample: Sample | None = None
+    recorded: Recorded | None = None
 
     @property
     def subset(self) -> TopicSubset:

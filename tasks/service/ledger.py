@@ -11,7 +11,7 @@ from time import time
 from typing import Any, NamedTuple
 
 from schemas.service import NewRun, Quotas
-from schemas.submission import Entry, Handed, Submission
+from schemas.submission import Entry, Handed, Recorded, Submission
 from schemas.tables.runs import SearchRow
 from tasks.llm.database import Database
 from tasks.service.problems import Refused, is_done, is_over, over_quota, unauthorized
@@ -308,7 +308,8 @@ def _entry(db: Database, run: Run) -> Entry:
         topic: Handed(submission, tuple(sorted(returned[topic])), tuple(searches.get(topic, ())))
         for topic, submission in submitted.items()
     }
-    return Entry(run.opened.system, run.opened.task, topics, run.opened.sample)
+    rows, head = db.execute("SELECT sequence, head FROM runs WHERE id = ?", (run.id,)).fetchone()
+    return Entry(run.opened.system, run.opened.task, topics, run.opened.sample, Recorded(rows, head))
 
 
 def _finish_run(db: Database, run_id: int, scores: Any) -> None:

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from schemas.errors import StoreError
+from schemas.submission import Recorded
 from schemas.tables.runs import SearchRow
 from tasks.llm.database import Database
 from tasks.store.hashes import Problem
+from tasks.submissions.deposits import FOLDER
 
 FILE = Path("served") / "record.sqlite"
 """The record's file in a store."""
@@ -126,16 +128,39 @@ def served_runs(db: Database, edition: str) -> list[str]:
 
 
 def record_problems(root: Path, edition: str) -> list[Problem]:
-    """Returns the first row of each of an edition's served runs that was changed or lost."""
-    if not (root / FILE).is_file():
+    """Returns the first row of each of an edition's served runs that was changed or lost.
+
+    A run that is finished holds the number of its rows and the last hash in what was handed in, too.
+    """
+    finished = dict(_finished(root, edition))
+    if not finished and not (root / FILE).is_file():
         return []
     db = open_record(root)
     try:
-        runs = db.execute("SELECT id, name FROM runs WHERE edition = ? ORDER BY name", (edition,)).fetchall()
-        checked = ((name, broken_row(db, run)) for run, name in runs)
+        runs = dict(db.execute("SELECT name, id FROM runs WHERE edition = ?", (edition,)).fetchall())
+        checked = ((name, _broken(db, runs.get(name), finished.get(name))) for name in sorted(runs | finished))
         return [Problem(root / FILE, f"run {name}: {what}") for name, what in checked if what]
     finally:
         db.close()
+
+
+def _finished(root: Path, edition: str) -> Iterator[tuple[str, Recorded]]:
+    """Yields the served runs that were handed in to an edition."""
+    for path in sorted((root / FOLDER / edition).glob("*.jsonl")):
+        with path.open("rb") as file:
+            recorded = json.loads(file.readline()).get("recorded")
+        if recorded:
+            yield path.stem, Recorded(**recorded)
+
+
+def _broken(db: Database, run: int | None, finished: Recorded | None) -> str | None:
+    if run is None:
+        return "the record is missing"
+    if finished:
+        row = db.execute("SELECT hash FROM calls WHERE run = ? AND sequence = ?", (run, finished.rows)).fetchone()
+        if row is None or row[0] != finished.head:
+            return f"row {finished.rows} of the record is not the one that was there when the run was finished"
+    return broken_row(db, run)
 
 
 def broken_row(db: Database, run: int) -> str | None:

@@ -12,7 +12,7 @@ from schemas.errors import StoreError
 from schemas.identifiers import ReleaseId
 from schemas.manifest import ReleaseEntry
 from schemas.release import ReleaseDataset, SourceFile
-from schemas.submission import Entry, Handed, Sample, Submission, System
+from schemas.submission import Entry, Handed, Recorded, Sample, Submission, System
 from schemas.tables.runs import SearchRow
 from tasks.store.dataset import Dataset
 from tasks.store.hashes import sha256_file
@@ -71,12 +71,15 @@ def read_deposit(deposited: ReleaseDataset) -> Entry:
         header = from_json(file.readline())
         topics = dict(map(_read_topic, map(from_json, file)))
     sample = Sample.model_validate(header["sample"]) if header["sample"] else None
-    return Entry(System.model_validate(header["system"]), header["task"], topics, sample)
+    recorded = Recorded(**header["recorded"]) if "recorded" in header else None
+    return Entry(System.model_validate(header["system"]), header["task"], topics, sample, recorded)
 
 
 def _lines(entry: Entry) -> Iterator[bytes]:
     sample = entry.sample.model_dump() if entry.sample else None
     header = {"system": entry.system.model_dump(), "task": entry.task, "sample": sample}
+    if entry.recorded:
+        header["recorded"] = entry.recorded._asdict()
     yield orjson.dumps(header, option=LINE)
     for topic, handed in sorted(entry.topics.items()):
         submission = handed.submission.model_dump_json(exclude_unset=True).encode()

@@ -1,6 +1,7 @@
 """A small poisoned edition, and servers of it on this machine."""
 
 import shutil
+import ssl
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from datetime import date
@@ -26,6 +27,9 @@ from tasks.service.service import DeskService, ServiceSettings
 from tasks.store.editions import Editions
 from tasks.store.store import Request, Store
 from tests.published import publish, publish_documents, publish_surveys, publish_topics, topic_row
+
+TLS = ssl.create_default_context()
+"""Made once: nothing here speaks TLS, and every client would make one."""
 
 EDITION = "poisoned"
 TITLES = {1: "Migration of birds", 2: "Schools of fish", 3: "Singing of birds"}
@@ -116,7 +120,7 @@ class Served(NamedTuple):
 
     def client(self, token: str | None = None) -> httpx.Client:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=30)
+        return httpx.Client(base_url=self.url, headers=headers, timeout=30, verify=TLS)
 
     def open_run(self, version: object = 1, task: str = "discovery", **more: Any) -> dict[str, Any]:
         system = {"name": "tester", "version": str(version), "kind": "desk_only"}

@@ -86,6 +86,25 @@ def test_a_changed_or_missing_row_is_found(start: Start, damage: str, told: str)
         assert client.post(f"/v1/runs/{run['run']}/finish").status_code == 503
 
 
+def test_a_finished_run_whose_record_was_written_anew_is_found(start: Start) -> None:
+    served = start()
+    run = served.open_run("rewritten")
+    (topic,) = served.lease(run)
+    call(served, topic["topic_token"], "submit", ranking=[100])
+    finish(served, run)
+    assert record_problems(served.root, EDITION) == []
+    with sqlite3.connect(served.root / FILE) as db:
+        (last,) = db.execute("SELECT hash FROM calls WHERE sequence = 2").fetchone()
+        db.execute("DELETE FROM calls WHERE sequence > 2")
+        db.execute("UPDATE runs SET sequence = 2, head = ?", (last,))
+    (problem,) = record_problems(served.root, EDITION)
+    assert "not the one that was there when the run was finished" in problem.what
+    with sqlite3.connect(served.root / FILE) as db:
+        db.execute("DELETE FROM runs")
+    (problem,) = record_problems(served.root, EDITION)
+    assert problem.what == "run tester@rewritten: the record is missing"
+
+
 def test_leases_and_records_go_on_after_a_restart(start: Start) -> None:
     first = start()
     run = first.open_run("restart")
