@@ -1,6 +1,7 @@
 """Pages: the templates that the report and the site share, and what draws a cell of a table."""
 
 import base64
+from functools import cache
 from typing import Any
 from urllib.parse import quote
 
@@ -18,6 +19,7 @@ BAR = 96
 """Width of a drawn interval in pixels."""
 
 
+@cache
 def page_templates(*packages: str) -> Environment:
     """The templates beside modules of these packages; all that is filled in is escaped, a missing value is an error."""
     found = Environment(
