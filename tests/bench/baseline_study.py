@@ -35,9 +35,8 @@ FOLDS, CUTOFF, CANDIDATES = 5, 100, 1000
 RECALL, NDCG = "recall_100", "ndcg_cut_100"
 
 GRID: Mapping[str, tuple[Any, ...]] = {
-    "own_terms": (0.2, 0.4),
     "own_vector": (0.5, 0.7),
-    "smoothing": (0.0, 0.3, 0.5),
+    "smoothing": (0.0, 0.5),
 }
 """Settings of `combined` that are tried: all combinations."""
 
