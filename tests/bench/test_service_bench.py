@@ -1,6 +1,6 @@
 """The served desk under many clients, beside the desk in this process: requests a second, and the slowest of twenty.
 
-ARENA_BENCH_STORE names a store with an edition to serve; otherwise one of 2,000 invented papers is built.
+ARENA_BENCH_STORE names a store with an edition to serve; otherwise one of 1,000 invented papers is built.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from tasks.store.store import Store
 from tests.flows.conftest import direct
 from tests.service.serving import serve
 
-pytestmark = pytest.mark.bench
+pytestmark = [pytest.mark.bench, pytest.mark.timeout(1800)]
 
 CLIENTS = 64
 SEARCHES = 20
@@ -45,7 +45,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(given, folder / "store", symlinks=True)
         return folder / "store"
     machine = Machine(root=folder / "store", releases=folder / "releases", workers=1)
-    write_release(machine.releases, SyntheticSettings(papers=2_000))
+    write_release(machine.releases, SyntheticSettings(papers=1_000))
     store = Store(machine.root)
     pipeline = Pipeline(store, "bench", direct(store))
     pipeline.build_corpus(CorpusSettings(), open_files(machine, None))

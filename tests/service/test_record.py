@@ -170,26 +170,6 @@ async def _search(client: object, title: str) -> list[int]:
     return [hit["corpus_id"] for hit in found.structured_content["hits"]]
 
 
-def test_searches_that_come_at_once_are_searched_together(start: Start) -> None:
-    from concurrent.futures import ThreadPoolExecutor
-
-    served = start()
-    topics = served.lease(served.open_run("together"), 3)
-    tokens = [topic["topic_token"] for topic in topics] * 20
-    with ThreadPoolExecutor(30) as threads:
-        found = list(threads.map(lambda token: call(served, token, "search", query="birds fish", k=9).json(), tokens))
-    by_token = {
-        token: {json.dumps(reply["hits"]) for t, reply in zip(tokens, found, strict=True) if t == token}
-        for token in tokens
-    }
-    assert all(len(answers) == 1 for answers in by_token.values())
-    for token in by_token:
-        used = sorted(reply["quotas_left"]["searches"] for t, reply in zip(tokens, found, strict=True) if t == token)
-        assert used == list(range(980, 1000))
-    assert served.desk.batches.largest > 1
-    assert record_problems(served.root, EDITION) == []
-
-
 def test_closing_writes_everything(poisoned: Path, tmp_path: Path) -> None:
     import shutil
 
