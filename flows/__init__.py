@@ -6,6 +6,9 @@ What does not: what a stage does (`tasks`) and what its data are (`schemas`).
 
 import os
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+"""numpy multiplies with one thread: its others spin between products. Large products are PyTorch's and FAISS's."""
+
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 """Threads of torch, FAISS and scikit-learn sleep while they wait for each other.
 

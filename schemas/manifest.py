@@ -83,6 +83,8 @@ class ReleaseEntry(BaseModel):
     dataset: str
     files: int
     digest: Digest
+    size: int = 0
+    """Bytes of all files; 0 in manifests that do not say it."""
 
 
 S = TypeVar("S", bound=Settings, covariant=True)
@@ -100,6 +102,24 @@ class StageOf(Protocol[S]):
     def settings(self) -> type[S]:
         """Type of its settings."""
         ...
+
+
+class Usage(BaseModel):
+    """What a stage used.
+
+    Attributes:
+        cpu_seconds: Processor time of all processes.
+        peak_bytes: Peak memory without mapped files, of the stage's process and then of each worker.
+        written_bytes: Bytes written to disk, files that were deleted again included.
+        processes: Number of worker processes that the stage was allowed.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    cpu_seconds: float
+    peak_bytes: tuple[int, ...]
+    written_bytes: int
+    processes: int
 
 
 class Manifest(BaseModel):
@@ -124,6 +144,7 @@ class Manifest(BaseModel):
     counts: Counts
     started: datetime
     seconds: float
+    usage: Usage | None = None
     shards_resumed: int
     shards_taken: int = 0
     shards: dict[str, ShardEntry] = Field(default_factory=dict)

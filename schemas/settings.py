@@ -64,11 +64,12 @@ class CorpusSettings(Settings):
         default="full_text",
         description="Papers that become documents: those with full text (as in the paper), or with title and abstract.",
     )
-    buckets: int = Field(
-        default=16,
+    buckets: int | None = Field(
+        default=None,
         ge=1,
         le=4096,
-        description="Number of files per dataset; a paper is stored in file corpus_id modulo this number.",
+        description="Number of files per dataset; a paper is stored in file corpus_id modulo this number. Empty: 16, "
+        "or for a large release so many that each takes half a GiB of its compressed files.",
     )
     line_mib: int = Field(
         default=32,

@@ -1,11 +1,13 @@
 """Commands that build an edition: build, index, report."""
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from flows.commands.capacity import show_plan
 from flows.commands.options import FLAT, Count, open_pipeline
 from flows.commands.terminal import show_json, show_rows, show_text
 from flows.pipeline import summaries as tables
@@ -25,6 +27,7 @@ def build(
     settings: Annotated[CorpusSettings, FLAT] = CorpusSettings(),
     control: Annotated[StageControl, FLAT] = StageControl(),
     machine: Annotated[Machine | None, FLAT] = None,
+    plan: bool = False,
     json: bool = False,
 ) -> None:
     """Build documents, topics and relevance judgments of a release.
@@ -34,17 +37,21 @@ def build(
         edition: Name of the edition; left out: the release.
         from_edition: Start from this edition's records and apply the diffs up to the release (left out: the newest that
             diffs lead to). The result equals that of reading the whole release, at the cost of what changed.
+        plan: Build nothing; say rows, disk, memory and hours by stage, and whether this machine suffices.
         json: Print the datasets as JSON.
     """
     machine = machine or Machine()
-    if from_edition:
-        update = open_update(machine, from_edition, release)
-        with open_pipeline(machine, edition or update.release, control, new=True) as pipeline:
-            built = pipeline.update_corpus(settings, update)
-    else:
-        files = open_files(machine, release)
-        with open_pipeline(machine, edition or files["papers"].release, control, new=True) as pipeline:
-            built = pipeline.build_corpus(settings, files)
+    source = open_update(machine, from_edition, release) if from_edition else open_files(machine, release)
+    name = source["papers"].release if isinstance(source, Mapping) else source.release
+    with open_pipeline(machine, edition or name, control, new=True) as pipeline:
+        if plan:
+            show_plan(pipeline, pipeline.plan_corpus(settings, source), machine, json)
+            return
+        built = (
+            pipeline.build_corpus(settings, source)
+            if isinstance(source, Mapping)
+            else pipeline.update_corpus(settings, source)
+        )
     _show_counts(pipeline, built, json)
 
 
@@ -59,6 +66,7 @@ def index(
     encoder: Annotated[EncoderSettings, Parameter(name="*", group="Encoder")] = EncoderSettings(),
     control: Annotated[StageControl, FLAT] = StageControl(),
     machine: Annotated[Machine | None, FLAT] = None,
+    plan: bool = False,
     json: bool = False,
 ) -> None:
     """Build indexes over an edition's documents.
@@ -70,6 +78,7 @@ def index(
         stemming: How BM25 reduces words; runs on stems have +stemmed in their names.
         lsa_dimensions: Dimensions of the latent semantic index; runs on other than 300 have +lsa<n> in their names.
         ann: Exact search, or an approximate index whose recall against exact search is measured and recorded.
+        plan: Build nothing; say rows, disk, memory and hours by stage, and whether this machine suffices.
         json: Print the datasets as JSON.
     """
     settings = IndexSettings(
@@ -81,7 +90,11 @@ def index(
         lsa_fields=field if "lsa" in engine else (),
         lsa_dimensions=lsa_dimensions,
     )
-    with open_pipeline(machine or Machine(), edition, control) as pipeline:
+    machine = machine or Machine()
+    with open_pipeline(machine, edition, control) as pipeline:
+        if plan:
+            show_plan(pipeline, pipeline.plan_indexes(settings), machine, json)
+            return
         built = pipeline.build_indexes(settings)
     _show_counts(pipeline, built, json)
 

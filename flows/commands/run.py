@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
+from flows.commands.capacity import show_plan
 from flows.commands.options import FLAT, open_pipeline
 from flows.commands.terminal import show_json, show_rows, show_scores
 from flows.pipeline import summaries as tables
@@ -25,6 +26,7 @@ def discovery(
     control: Annotated[StageControl, FLAT] = StageControl(),
     machine: Annotated[Machine | None, FLAT] = None,
     dry_run: bool = False,
+    plan: bool = False,
     json: bool = False,
 ) -> None:
     """Run systems and show how many of the surveys' references they find (recall, precision).
@@ -32,10 +34,11 @@ def discovery(
     Args:
         edition: Name of the edition; may be left out when there is only one.
         dry_run: Run nothing; estimate the language model calls and their cost.
+        plan: Run nothing; say rows, disk, memory and hours by stage, and whether this machine suffices.
         json: Print the scores as JSON.
     """
-    opened = open_pipeline(machine or Machine(), edition, control)
-    _run_systems("discovery", opened, settings, dry_run=dry_run, json=json)
+    machine = machine or Machine()
+    _run_systems("discovery", open_pipeline(machine, edition, control), settings, _Shown(machine, dry_run, plan, json))
 
 
 def selection(
@@ -45,6 +48,7 @@ def selection(
     control: Annotated[StageControl, FLAT] = StageControl(),
     machine: Annotated[Machine | None, FLAT] = None,
     dry_run: bool = False,
+    plan: bool = False,
     json: bool = False,
 ) -> None:
     """Run systems and show how well they rank the references (nDCG, MRR; graded and influential labels).
@@ -52,10 +56,11 @@ def selection(
     Args:
         edition: Name of the edition; may be left out when there is only one.
         dry_run: Run nothing; estimate the language model calls and their cost.
+        plan: Run nothing; say rows, disk, memory and hours by stage, and whether this machine suffices.
         json: Print the scores as JSON.
     """
-    opened = open_pipeline(machine or Machine(), edition, control)
-    _run_systems("selection", opened, settings, dry_run=dry_run, json=json)
+    machine = machine or Machine()
+    _run_systems("selection", open_pipeline(machine, edition, control), settings, _Shown(machine, dry_run, plan, json))
 
 
 def organization(
@@ -66,6 +71,7 @@ def organization(
     control: Annotated[StageControl, FLAT] = StageControl(),
     machine: Annotated[Machine | None, FLAT] = None,
     dry_run: bool = False,
+    plan: bool = False,
     json: bool = False,
 ) -> None:
     """Build mind-maps of an edition's topics, and score them against the mind-maps of the surveys' authors.
@@ -74,11 +80,13 @@ def organization(
         edition: Name of the edition; may be left out when there is only one.
         maps: JSON lines of transcribed mind-maps; left out: the edition's own.
         dry_run: Run nothing; estimate the language model calls and their cost.
+        plan: Run nothing; say rows, disk, memory and hours by stage, and whether this machine suffices.
         json: Print the scores as JSON.
     """
-    with open_pipeline(machine or Machine(), edition, control) as pipeline:
-        if dry_run:
-            _show_estimate(pipeline, pipeline.plan_trees(settings, maps), json)
+    shown = _Shown(machine or Machine(), dry_run, plan, json)
+    with open_pipeline(shown.machine, edition, control) as pipeline:
+        if dry_run or plan:
+            shown.estimate(pipeline, pipeline.plan_trees(settings, maps))
             return
         built = pipeline.organize(settings, maps)
     found = tables.tree_rows(pipeline.store, built)
@@ -91,16 +99,32 @@ def organization(
         )
 
 
+class _Shown(NamedTuple):
+    """What a command shows: scores, or an estimate of model calls (`dry_run`) or of what the machine needs (`plan`)."""
+
+    machine: Machine
+    dry_run: bool
+    plan: bool
+    json: bool
+
+    def estimate(self, pipeline: Pipeline, steps: Sequence[Step]) -> None:
+        """Prints the estimate."""
+        if self.dry_run:
+            _show_estimate(pipeline, steps, self.json)
+        else:
+            show_plan(pipeline, steps, self.machine, self.json)
+
+
 def _run_systems(
-    task: RankingTask, opened: AbstractContextManager[Pipeline], settings: RunSettings, *, dry_run: bool, json: bool
+    task: RankingTask, opened: AbstractContextManager[Pipeline], settings: RunSettings, shown: _Shown
 ) -> None:
     with opened as pipeline:
-        if dry_run:
-            _show_estimate(pipeline, pipeline.plan_runs(settings), json)
+        if shown.dry_run or shown.plan:
+            shown.estimate(pipeline, pipeline.plan_runs(settings))
             return
         built = pipeline.run_systems(settings)
     found = {label: tables.score_rows(pipeline.store, built, task, label) for label in VIEWS[task].labels}
-    if json:
+    if shown.json:
         show_json({"edition": pipeline.edition, "task": task, "scores": found, "datasets": tables.slot_refs(built)})
         return
     for label, rows in found.items():

@@ -1,13 +1,17 @@
 """Publishes what a flow run built as artifacts in the Prefect UI: counts, scores, lineage, a link to the report."""
 
 import re
+from collections.abc import Sequence
 
 from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
 
+from flows.pipeline.capacity import plan_capacity
 from flows.pipeline.changes import change_rows
+from flows.pipeline.plans.steps import Step
 from flows.pipeline.summaries import Row, count_rows, lineage_rows, people_rows, people_tree_rows, score_rows, tree_rows
 from flows.pipeline.walk import Pipeline, Slots
 from schemas.messages import plain
+from schemas.settings import Resources
 from tasks.metrics.ranking import RankingTask
 from tasks.ranking.views import VIEWS
 from tasks.store.editions import Editions
@@ -36,6 +40,16 @@ def publish_build_artifact(pipeline: Pipeline, built: Slots) -> None:
             page.as_uri(), "report.html", artifact_key("report", edition), f"Report of edition {edition}"
         )
     create_markdown_artifact("\n".join(lines), key=artifact_key("lineage", edition))
+
+
+def publish_plan(pipeline: Pipeline, steps: Sequence[Step], resources: Resources | None) -> None:
+    """Publishes what a flow run will take: rows, disk, memory and hours of each stage."""
+    plan = plan_capacity(pipeline.store, pipeline.edition, steps, resources or Resources())
+    create_table_artifact(
+        [stage._asdict() for stage in plan.stages],
+        key=artifact_key("plan", pipeline.edition),
+        description=f"Plan for edition {pipeline.edition}: {plan.summary()}",
+    )
 
 
 def publish_scores(pipeline: Pipeline, built: Slots, task: RankingTask) -> None:

@@ -2,7 +2,7 @@
 
 from prefect import flow
 
-from flows.jobs.artifacts import publish_build_artifact
+from flows.jobs.artifacts import publish_build_artifact, publish_plan
 from flows.jobs.as_task import task_executor
 from flows.pipeline.machine import Machine
 from flows.pipeline.release_files import open_files
@@ -35,6 +35,7 @@ def build_corpus(
     store = Store(machine.root)
     name = edition or files["papers"].release
     pipeline = Pipeline(store, name, task_executor(store, machine), control)
+    publish_plan(pipeline, pipeline.plan_corpus(settings, files), machine)
     built = pipeline.build_corpus(settings, files) | pipeline.write_report()
     publish_build_artifact(pipeline, built)
     return built

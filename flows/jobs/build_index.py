@@ -2,7 +2,7 @@
 
 from prefect import flow
 
-from flows.jobs.artifacts import publish_build_artifact
+from flows.jobs.artifacts import publish_build_artifact, publish_plan
 from flows.jobs.as_task import task_pipeline
 from flows.pipeline.machine import Machine
 from flows.pipeline.stages import StageControl
@@ -27,6 +27,7 @@ def build_index(
         machine: Folders and resources; empty: as the worker's environment says.
     """
     pipeline = task_pipeline(machine, edition, control)
+    publish_plan(pipeline, pipeline.plan_indexes(settings), machine)
     built = pipeline.build_indexes(settings)
     publish_build_artifact(pipeline, built)
     return built

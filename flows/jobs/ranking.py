@@ -2,7 +2,7 @@
 
 from prefect import flow
 
-from flows.jobs.artifacts import publish_build_artifact, publish_scores
+from flows.jobs.artifacts import publish_build_artifact, publish_plan, publish_scores
 from flows.jobs.as_task import task_pipeline
 from flows.pipeline.machine import Machine
 from flows.pipeline.stages import StageControl
@@ -27,7 +27,7 @@ def discovery(
         control: Which stages execute.
         machine: Folders and resources; empty: as the worker's environment says.
     """
-    return _run_systems("discovery", task_pipeline(machine, edition, control), settings)
+    return _run_systems("discovery", task_pipeline(machine, edition, control), settings, machine)
 
 
 @flow(name="selection")
@@ -45,10 +45,11 @@ def selection(
         control: Which stages execute.
         machine: Folders and resources; empty: as the worker's environment says.
     """
-    return _run_systems("selection", task_pipeline(machine, edition, control), settings)
+    return _run_systems("selection", task_pipeline(machine, edition, control), settings, machine)
 
 
-def _run_systems(task: RankingTask, pipeline: Pipeline, settings: RunSettings) -> Slots:
+def _run_systems(task: RankingTask, pipeline: Pipeline, settings: RunSettings, machine: Machine | None) -> Slots:
+    publish_plan(pipeline, pipeline.plan_runs(settings), machine)
     built = pipeline.run_systems(settings) | pipeline.write_report()
     publish_build_artifact(pipeline, built)
     publish_scores(pipeline, built, task)

@@ -67,6 +67,7 @@ def open_update(machine: Machine, edition: str, release: str | None) -> Update:
         ReleaseId(release),
         {slot: (ref, [diff.datasets[datasets[slot]] for diff in diffs]) for slot, ref in refs.items()},
         open_figures(pictured, release, fingerprints) if pictured else None,
+        store.open(refs["paper_records"]).manifest.parameters["buckets"],
     )
 
 

@@ -100,17 +100,20 @@ class Pipeline:
 
     def build_corpus(self, settings: CorpusSettings, release: Mapping[DatasetName, ReleaseDataset]) -> Slots:
         """Builds documents, topics and qrels of a release; starts the edition when none has its name."""
-        from flows.pipeline.plans.corpus import plan_corpus
+        return self.walk(self.plan_corpus(settings, release), release=release["papers"].release)
 
-        steps = plan_corpus(settings, release, lambda: choose_model(self.store.root, settings.model))
-        return self.walk(steps, release=release["papers"].release)
+    def plan_corpus(
+        self, settings: CorpusSettings, release: "Mapping[DatasetName, ReleaseDataset] | Update"
+    ) -> list[Step]:
+        """Returns the steps of `build_corpus`, or of `update_corpus`."""
+        from flows.pipeline.plans.corpus import plan_corpus, plan_update
+
+        plan = plan_corpus if isinstance(release, Mapping) else plan_update
+        return plan(settings, release, lambda: choose_model(self.store.root, settings.model))  # pyright: ignore[reportArgumentType]
 
     def update_corpus(self, settings: CorpusSettings, update: "Update") -> Slots:
         """Builds the same as `build_corpus`, from an earlier edition's records and the diffs since then."""
-        from flows.pipeline.plans.corpus import plan_update
-
-        steps = plan_update(settings, update, lambda: choose_model(self.store.root, settings.model))
-        return self.walk(steps, release=update.release)
+        return self.walk(self.plan_corpus(settings, update), release=update.release)
 
     def until(self, stage: str) -> "Pipeline":
         """Returns the same pipeline, which stops after a stage."""
@@ -118,9 +121,13 @@ class Pipeline:
 
     def build_indexes(self, settings: IndexSettings) -> Slots:
         """Builds the indexes over the edition's documents."""
+        return self.walk(self.plan_indexes(settings))
+
+    def plan_indexes(self, settings: IndexSettings) -> list[Step]:
+        """Returns the steps of `build_indexes`."""
         from flows.pipeline.plans.index import plan_index
 
-        return self.walk(plan_index(settings))
+        return plan_index(settings)
 
     def run_systems(self, settings: RunSettings) -> Slots:
         """Runs the baselines on the edition's topics and scores the runs."""

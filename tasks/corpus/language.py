@@ -53,12 +53,13 @@ def foreign_language(title: str, abstract: str | None) -> str | None:
     their titles alone 39, of which one is English.
     """
     text = f"{title} {abstract or ''}".lower()
-    letters = [letter for letter in text if letter.isalpha()]
-    if sum(map(_is_latin, letters)) < len(letters) / 2:
-        return OTHER_SCRIPT
+    if not text.isascii():
+        letters = [letter for letter in text if letter.isalpha()]
+        if sum(map(_is_latin, letters)) < len(letters) / 2:
+            return OTHER_SCRIPT
     words = Counter(_WORD.findall(text))
-    english = sum(words[word] for word in _ENGLISH)
-    found = {name: sum(words[word] for word in known) for name, known in _OTHERS.items()}
+    english = sum(words[word] for word in words.keys() & _ENGLISH)
+    found = {name: sum(words[word] for word in words.keys() & known) for name, known in _OTHERS.items()}
     language = max(found, key=lambda name: found[name])
     return language if found[language] >= LEAST and found[language] > english else None
 

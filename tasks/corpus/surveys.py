@@ -1,13 +1,17 @@
 """Stage `surveys`: finds candidates by title and lets a selector decide which of them are literature surveys.
 
 Scale: candidates are found bucket by bucket in worker processes. Only they (a few in ten thousand papers) are sorted,
-if needed on disk, and they are judged and written batch by batch.
+if needed on disk. They are judged batch by batch, in worker processes where no model is asked.
 """
 
+import hashlib
 from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pydantic import Field
 
 from schemas.llm import ModelName
@@ -20,7 +24,8 @@ from tasks.corpus.survey_candidates import CandidateSettings, Found, find_candid
 from tasks.corpus.survey_selector import Candidate, ModelConnection, SurveySelector, connect_model, find_selector
 from tasks.llm.asker import call_rows, require_model
 from tasks.store.dataset import Dataset
-from tasks.store.parquet import write_table
+from tasks.store.parquet import read_table, write_table
+from tasks.store.shard import Shard
 from tasks.store.stage import stage
 from tasks.store.workspace import Progress, Workspace
 
@@ -50,7 +55,7 @@ KNOWN_CALLS = """
 """
 
 BATCH = 4096
-"""Candidates judged between two progress reports."""
+"""Candidates judged between two progress reports, or in one shard."""
 
 
 class SurveySettings(CandidateSettings):
@@ -124,15 +129,50 @@ def _judge_new(
     selector: SurveySelector,
     connection: ModelConnection | None,
 ) -> None:
-    """Creates the table `judged`: verdicts on new candidates, judged in batches, or all at once by a batch service."""
+    """Creates the table `judged`: verdicts on new candidates.
+
+    Without a model they are judged in shards, else in batches, or all at once by a batch service.
+    """
     db.from_arrow(SURVEYS.empty()).create("judged")
+    if connection is None:
+        for path in _judge_in_shards(work, db.sql(NEW), selector):
+            db.from_arrow(read_table(path)).insert_into("judged")
+        return
     new = db.cursor().sql(NEW)  # a cursor of its own, because rows are inserted while it is read
-    together = connection is not None and connection.access.settings.batch
+    together = connection.access.settings.batch
     judged = 0
     for rows in filter(len, [new.to_arrow_table()] if together else iter_tables(new, BATCH)):
         db.from_arrow(_judge(rows, selector, connection)).insert_into("judged")
         judged += len(rows)
         work.report(Progress(work.stage, 0, 1, f"{judged:,} candidates judged"))
+
+
+def _judge_in_shards(
+    work: Workspace[SurveySettings], new: duckdb.DuckDBPyRelation, selector: SurveySelector
+) -> list[Path]:
+    """Judges new candidates wherever shards run; returns scratch files with rows of SURVEYS."""
+    batches: dict[str, _Batch] = {}
+    for rows in filter(len, iter_tables(new, BATCH)):
+        digest = hashlib.sha256(b"".join(rows["text_digest"].to_pylist())).hexdigest()[:12]
+        name = f"judged-{rows['corpus_id'][0]}-{digest}"
+        path = work.scratch / "new" / f"{name}.parquet"
+        path.parent.mkdir(exist_ok=True)
+        pq.write_table(rows, path)
+        batches[name] = _Batch(path, selector.name)
+    work.map_shards(_judge_batch, batches)
+    return [work.scratch / "judged" / f"{name}.parquet" for name in batches]
+
+
+class _Batch(NamedTuple):
+    """A scratch file with new candidates, and the name of the selector that judges them without a model."""
+
+    candidates: Path
+    selector: str
+
+
+def _judge_batch(shard: Shard, batch: _Batch) -> None:
+    judged = _judge(read_table(batch.candidates), find_selector(batch.selector), None)
+    pq.write_table(judged, shard.scratch(f"judged/{shard.name}.parquet"))
 
 
 def _judge(rows: pa.Table, selector: SurveySelector, connection: ModelConnection | None) -> pa.Table:

@@ -111,13 +111,17 @@ class PaperGenerator:
         paragraphs: Number of paragraphs in a section.
         planted: Whether citations are those of `planted_references`. Papers of odd rank are then written in the words
             of another area, so that citations alone connect them with their own.
+        survey_share: Share of the places of surveys that hold one, 0 to 1; ordinary papers take the others.
     """
 
-    def __init__(self, seed: int, full_text_share: float, paragraphs: int, planted: bool = False) -> None:
+    def __init__(
+        self, seed: int, full_text_share: float, paragraphs: int, planted: bool = False, survey_share: float = 1
+    ) -> None:
         self._seed = seed
         self._full_text_share = full_text_share
         self._paragraphs = paragraphs
         self._planted = planted
+        self._survey_share = survey_share
         self.head = lru_cache(maxsize=16_384)(self._make_head)
         self._choices = lru_cache(maxsize=256)(self._make_choices)
 
@@ -153,6 +157,8 @@ class PaperGenerator:
         area, rank, _ = _place(number)
         random = self._random(number, "head")
         kind = _kind(area, rank)
+        if kind == "survey" and self._survey_share < 1 and self._random(number, "kind").random() >= self._survey_share:
+            kind = "paper"
         title = _sentence(pick(random, WORDS.titles[kind]), _Fill(random, self._words(number)))
         year = FIRST_YEAR + (LAST_YEAR - FIRST_YEAR) * rank // RANKS + random.randint(-3, 3) + 2 * (kind == "survey")
         year = min(LAST_YEAR, max(FIRST_YEAR, year))

@@ -34,6 +34,7 @@ class SyntheticSettings(Settings):
     full_text: Literal["s2orc_v2", "s2orc"] = Field(default="s2orc_v2", description="Format of the full texts.")
     full_text_share: float = Field(default=0.85, ge=0, le=1, description="Share of papers with full text.")
     paragraphs: int = Field(default=2, ge=1, le=1_000, description="Paragraphs of each of the seven sections.")
+    surveys: float = Field(default=1, ge=0, le=1, description="Share of the usual 62 surveys among a thousand papers.")
     figures: float = Field(default=0, ge=0, le=1, description="Share of surveys with figures, one of them a mind-map.")
     planted: bool = Field(
         default=False, description="Let papers cite each other by a rule, and write every other one in foreign words."
@@ -53,7 +54,8 @@ def write_release(folder: Path, settings: SyntheticSettings) -> dict[DatasetName
         settings: What to write.
     """
     target = folder / settings.release
-    generator = PaperGenerator(settings.seed, settings.full_text_share, settings.paragraphs, settings.planted)
+    shape = settings.seed, settings.full_text_share, settings.paragraphs, settings.planted, settings.surveys
+    generator = PaperGenerator(*shape)
     datasets: tuple[DatasetName, ...] = ("papers", "abstracts", "citations", settings.full_text)
     lines: dict[DatasetName, int] = dict.fromkeys(datasets, 0)
     paths = {name: [target / name / f"part-{n:03d}.jsonl.gz" for n in range(settings.files)] for name in datasets}

@@ -1,112 +1,84 @@
-"""Nearest neighbour search over embeddings with FAISS, exact or approximate."""
+"""Nearest neighbour search over embeddings, exact or approximate."""
 
-from collections.abc import Iterator, Sequence
-from importlib import import_module
-from math import ceil, inf, log2
+from collections.abc import Sequence
 from threading import Lock
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from schemas.errors import BadInput, MissingDependency
-from tasks.index.embeddings import vector_rows
+from schemas.errors import BadInput
+from tasks.index.candidates import Mask, find_candidates
 from tasks.index.encoder import Device, unit_rows
-from tasks.index.ranked import SLACK, Ranked, first_in_order
+from tasks.index.faiss_index import GPU_ROUNDING, FaissIndex, load_faiss, put_on_gpus
+from tasks.index.ranked import Ranked, first_in_order
+from tasks.index.vectors import StoredVectors, Vectors, read_ids
 from tasks.store.dataset import Dataset
-from tasks.store.parquet import ParquetReader
 
 IDS = "ids.npy"
 INDEX = "faiss.index"
-ROWS = 65_536
-"""Embeddings read at once."""
 
-BATCH_DEPTH = 1024
-"""Maximum number of documents fetched for a query of a batch; a filter that needs more is searched by itself."""
+TOGETHER = 256
+"""Queries that are compared with a block of vectors at once."""
 
 NARROW = 0.1
-"""Share of the documents up to which a filtered search of an approximate index compares all allowed documents."""
+"""Share of the documents up to which a filtered search of one query compares the allowed documents alone."""
 
-COMPARED = 8192
-"""Documents compared at once where all allowed ones are."""
+RESCORED = 8192
+"""Documents whose scores are recomputed at once."""
 
 GPU_DEPTH = 2048
 """Maximum number of documents that FAISS returns from a GPU."""
-
-ROUNDING = 1e-5
-"""Twice the largest error of a cosine in float32; on a GPU in float16 it is `HALF_ROUNDING`."""
-
-HALF_ROUNDING = 1e-3
-
-
-def load_faiss() -> Any:
-    """Imports and returns the module `faiss`.
-
-    Raises:
-        MissingDependency: It is not installed.
-    """
-    try:
-        return import_module("faiss")
-    except ImportError as error:
-        raise MissingDependency("dense retrieval needs faiss: pip install 'research-arena[dense]'") from error
 
 
 class DenseIndex:
     """An index opened for search that ranks documents by cosine similarity, in the same order on every machine.
 
-    FAISS finds candidates. Their scores are then recomputed from the index's own vectors in float64 and rounded to
-    float32, so that order and ties do not depend on the number of documents requested, on threads, or on a GPU.
+    Candidates are found in float32, by FAISS, or on a GPU. Their scores are then recomputed from the index's own
+    vectors in float64 and rounded to float32, so that order and ties do not depend on the number of documents
+    requested, on the queries of a batch, on threads, or on a GPU.
 
     Args:
-        index: A FAISS index of unit vectors by inner product.
-        ids: `(n,) int64`, corpus_id by FAISS row; distinct.
-        accelerated: The same vectors on a GPU; searched first.
-        rounding: Twice the largest error of a cosine from FAISS.
+        vectors: The vectors of the index.
+        ids: `(n,) int64`, corpus_id by row; distinct.
+        ann: An approximate index over the same rows; None: search is exact.
+        gpu: The same vectors on GPUs, as a FAISS index; searched first, from one thread at a time.
     """
 
-    def __init__(self, index: Any, ids: NDArray[np.int64], accelerated: Any = None, rounding: float = ROUNDING) -> None:
-        self._faiss = load_faiss()
-        self._index = index
-        self._accelerated = accelerated
-        self._rounding = rounding
+    def __init__(
+        self, vectors: Vectors, ids: NDArray[np.int64], ann: FaissIndex | None = None, gpu: Any = None
+    ) -> None:
+        self._vectors = vectors
+        self._ann = ann
+        self._gpu = gpu
+        self._gpu_lock = Lock()
         self.ids = ids
         self._by_id = np.argsort(ids)
-        self._gpu_lock = Lock()
-        if isinstance(index, self._faiss.IndexIVF):
-            index.make_direct_map()
 
     @classmethod
-    def open(cls, embeddings: Dataset, *, half: bool = False, device: Device = "auto") -> "DenseIndex":
-        """Opens exact search over a dataset of stage `embeddings`, with 4 bytes of memory per component.
+    def open(cls, embeddings: Dataset, *, device: Device = "auto") -> "DenseIndex":
+        """Opens exact search over a dataset of stage `embeddings`, whose vectors stay on disk.
 
         Args:
             embeddings: The dataset; its vectors are normalised again in float32.
-            half: Use 2 bytes per component: vectors are rounded to float16, and scores change by less than 1e-3.
-            device: `cuda` keeps a copy on the GPU; `auto` does so if there is one.
+            device: `cuda` keeps a copy on the GPUs, each with an equal share; `auto` does so if there is one.
 
         Raises:
-            MissingDependency: FAISS is not installed, or finds no GPU although `cuda` was requested.
+            MissingDependency: FAISS is not installed or finds no GPU, although `cuda` was requested.
         """
-        faiss = load_faiss()
-        dimensions = pq.read_schema(embeddings.files()[0]).field("vector").type.list_size
-        quantizer = faiss.ScalarQuantizer.QT_fp16
-        index = (
-            faiss.IndexScalarQuantizer(dimensions, quantizer, faiss.METRIC_INNER_PRODUCT)
-            if half
-            else faiss.IndexFlatIP(dimensions)
-        )
-        ids = add_embeddings(index, embeddings)
-        accelerated = _on_gpu(faiss, index, half, device)
-        return cls(index, ids, accelerated, ROUNDING if accelerated is None or not half else HALF_ROUNDING)
+        vectors = StoredVectors.open(embeddings)
+        gpu = None if device == "cpu" else put_on_gpus(vectors, required=device == "cuda")
+        return cls(vectors, read_ids(embeddings), gpu=gpu)
 
     @classmethod
     def open_ann(cls, ann: Dataset) -> "DenseIndex":
-        """Opens approximate search over a dataset of stage `ann`; it can miss documents that a deeper search finds."""
-        faiss = load_faiss()
-        index = faiss.read_index(str(ann.path(INDEX)))
-        return cls(index, np.load(ann.path(IDS)))
+        """Opens approximate search over a dataset of stage `ann`; it can miss documents that a deeper search finds.
+
+        Raises:
+            MissingDependency: FAISS is not installed.
+        """
+        index = FaissIndex(load_faiss().read_index(str(ann.path(INDEX))))
+        return cls(index, np.load(ann.path(IDS)), index)
 
     @property
     def size(self) -> int:
@@ -114,16 +86,11 @@ class DenseIndex:
         return len(self.ids)
 
     @property
-    def approximate(self) -> bool:
-        """Whether a search may miss documents: it does not look at all of them."""
-        return isinstance(self._index, (self._faiss.IndexIVF, self._faiss.IndexHNSW))
-
-    @property
     def dimensions(self) -> int:
         """Components of a vector."""
-        return self._index.d
+        return self._vectors.dimensions
 
-    def search(self, vector: NDArray[np.float32], n: int, kept: NDArray[np.bool_] | None = None) -> Ranked:
+    def search(self, vector: NDArray[np.float32], n: int, kept: Mask | None = None) -> Ranked:
         """Returns the top `n` documents by cosine similarity.
 
         Args:
@@ -134,28 +101,15 @@ class DenseIndex:
         Raises:
             BadInput: The vector has another length than those of the documents, is zero, or is not finite.
         """
-        if vector.shape != (self.dimensions,):
-            raise BadInput(
-                f"query vector has shape {vector.shape}, but documents have vectors of {self.dimensions} components"
-            )
-        query = unit_rows(np.asarray(vector, np.float32)[None, :])
-        size = self.size if kept is None else _count(kept)
-        if not size:
-            return Ranked.nothing()
-        if kept is not None and self.approximate and size <= NARROW * self.size:
-            return self._compare_all(query, n, np.flatnonzero(kept))
-        found = first_in_order(lambda depth: self._fetch(query, depth, kept), n, size, margin=self._rounding)
-        if self.approximate and len(found.ids) < min(n, size):  # it did not look everywhere
-            return self._compare_all(query, n, np.arange(self.size) if kept is None else np.flatnonzero(kept))
-        return found
+        return self.search_many(np.asarray(vector)[None], n, [kept])[0]
 
     def search_many(
-        self, vectors: NDArray[np.float32], n: int, kept: Sequence[NDArray[np.bool_] | None] | None = None
+        self, vectors: NDArray[np.float32], n: int, kept: Sequence[Mask | None] | None = None
     ) -> list[Ranked]:
         """Returns the top `n` documents for each of several queries: what `search` returns for each of them.
 
-        All queries are compared with the documents at once, which takes a fraction of the time. A query whose filter
-        allows so few documents that the best of all rarely pass it is searched by itself.
+        All queries are compared with a block of documents at once, which takes a fraction of the time. An approximate
+        index is searched for one query after the other.
 
         Args:
             vectors: `(m, dim) float32`, any norms > 0.
@@ -165,41 +119,78 @@ class DenseIndex:
         Raises:
             BadInput: The vectors have another length than those of the documents, or one is zero or not finite.
         """
-        filters = kept or [None] * len(vectors)
-        sizes = [self.size if mask is None else _count(mask) for mask in filters]
-        found: list[Ranked | None] = [None] * len(vectors)
-        for depth, members in _by_depth(n, sizes, self.size).items():
-            queries = unit_rows(np.asarray(vectors[members], np.float32))
-            if self.approximate or self._accelerated is not None or queries.shape[1] != self.dimensions:
-                continue
-            _, rows = self._index.search(queries, depth)
-            for place, query, best in zip(members, queries, rows, strict=True):
-                mask = filters[place]
-                passed = best if mask is None else best[mask[best]]
-                found[place] = self._first_sure(query[None], n, passed, sizes[place])
-        return [
-            ranked or self.search(vector, n, mask) for ranked, vector, mask in zip(found, vectors, filters, strict=True)
-        ]
+        if vectors.shape[1:] != (self.dimensions,):
+            raise BadInput(
+                f"query vector has shape {vectors.shape[1:]}, but documents have vectors of {self.dimensions} "
+                "components"
+            )
+        queries = unit_rows(np.asarray(vectors, np.float32))
+        filters = list(kept or [None] * len(queries))
+        if self._ann is not None:
+            pairs = zip(queries, filters, strict=True)
+            return [self._search_ann(self._ann, query[None], n, mask) for query, mask in pairs]
+        found: list[Ranked] = []
+        for start in range(0, len(queries), TOGETHER):
+            found += self._search_group(queries[start : start + TOGETHER], n, filters[start : start + TOGETHER])
+        return found
 
-    def _first_sure(self, query: NDArray[np.float32], n: int, rows: NDArray[np.int64], size: int) -> Ranked | None:
-        """Returns the top `n` of `size` documents from the best `rows` of them, or None if they are too few."""
-        enough = min(n + SLACK, size)
-        if len(rows) < enough or not enough:
-            return None
-        ranked = self._rescored(query, rows[:enough]).ordered()
-        if enough < size and not ranked.scores[n - 1] > ranked.scores[-1] + self._rounding:
-            return None
+    def _search_group(self, queries: NDArray[np.float32], n: int, filters: Sequence[Mask | None]) -> list[Ranked]:
+        found = self._search_gpu(queries, n, filters)
+        left = [place for place, ranked in enumerate(found) if ranked is None]
+        if left:
+            masks = [filters[place] for place in left]
+            candidates = (
+                find_candidates(self._vectors, queries[left], n, masks)
+                if len(left) > 1 or (chosen := self._narrow(masks[0])) is None
+                else find_candidates(self._vectors, queries[left], n, [None], chosen)
+            )
+            for place, rows in zip(left, candidates, strict=True):
+                found[place] = self._best(queries[place], rows, n)
+        return [ranked for ranked in found if ranked is not None]
+
+    def _search_gpu(self, queries: NDArray[np.float32], n: int, filters: Sequence[Mask | None]) -> list[Ranked | None]:
+        """Returns the results that the GPUs' best documents decide: a GPU cannot filter before the search."""
+        if self._gpu is None:
+            return [None] * len(queries)
+        with self._gpu_lock:
+            _, best = self._gpu.search(queries, min(GPU_DEPTH, self.size))
+        found: list[Ranked | None] = []
+        for query, rows, mask in zip(queries, best, filters, strict=True):
+            passed = self._best(query, rows if mask is None else rows[mask[rows]], n)
+            last = self._rescored(query, rows[-1:]).scores[0] + GPU_ROUNDING
+            sure = len(rows) == self.size or (len(passed.ids) == n and passed.scores[-1] > last)
+            found.append(passed if sure else None)
+        return found
+
+    def _search_ann(self, ann: FaissIndex, query: NDArray[np.float32], n: int, mask: Mask | None) -> Ranked:
+        size = self.size if mask is None else int(np.count_nonzero(mask))
+        if not size:
+            return Ranked.nothing()
+        chosen = self._narrow(mask) if ann.approximate else None
+        if chosen is None:
+            fetch = ann.fetcher(query, mask)
+            found = first_in_order(lambda depth: self._rescored(query[0], fetch(depth)), n, size, margin=ann.rounding)
+            if not ann.approximate or len(found.ids) >= min(n, size):
+                return found
+            chosen = np.arange(self.size) if mask is None else np.flatnonzero(mask)  # it did not look everywhere
+        return self._best(query[0], find_candidates(self._vectors, query, n, [None], chosen)[0], n)
+
+    def _narrow(self, mask: Mask | None) -> NDArray[np.int64] | None:
+        """Returns the allowed rows if they are so few that comparing them alone is cheaper; otherwise None."""
+        few = mask is not None and np.count_nonzero(mask) <= NARROW * self.size
+        return np.flatnonzero(mask) if mask is not None and few else None
+
+    def _best(self, query: NDArray[np.float32], rows: NDArray[np.int64], n: int) -> Ranked:
+        """Returns the top `n` of some rows."""
+        parts = [self._rescored(query, rows[start : start + RESCORED]) for start in range(0, len(rows), RESCORED)]
+        ids, scores = (np.concatenate(column) for column in zip(Ranked.nothing(), *parts, strict=True))
+        ranked = Ranked(ids, scores).ordered()
         return Ranked(ranked.ids[:n], ranked.scores[:n])
 
-    def _compare_all(self, query: NDArray[np.float32], n: int, rows: NDArray[np.int64]) -> Ranked:
-        """Returns the top `n` of some rows by comparing all of them, some at a time."""
-        best = Ranked.nothing()
-        for start in range(0, len(rows), COMPARED):
-            found = self._rescored(query, rows[start : start + COMPARED])
-            merged = Ranked(np.concatenate([best.ids, found.ids]), np.concatenate([best.scores, found.scores]))
-            ranked = merged.ordered()
-            best = Ranked(ranked.ids[:n], ranked.scores[:n])
-        return best
+    def _rescored(self, query: NDArray[np.float32], rows: NDArray[np.int64]) -> Ranked:
+        """Returns rows with the scores that their own vectors give."""
+        exact = (self._vectors.take(rows).astype(np.float64) * query.astype(np.float64)).sum(axis=1)
+        return Ranked(self.ids[rows], exact.astype(np.float32))
 
     def vectors(self, ids: Sequence[int]) -> NDArray[np.float32]:
         """Returns unit vectors of documents, `(n, dim) float32`, in the order of `ids`.
@@ -213,94 +204,4 @@ class DenseIndex:
         known[known] = self.ids[self._by_id[at[known]]] == asked[known]
         if not known.all():
             raise BadInput(f"document {asked[~known][0]} has no embedding in this index")
-        rows = self._by_id[at]
-        return unit_rows(self._index.reconstruct_batch(rows))
-
-    def _fetch(self, query: NDArray[np.float32], depth: int, kept: NDArray[np.bool_] | None) -> Ranked:
-        """Returns the best `depth` documents by FAISS, with recomputed scores."""
-        rows = self._gpu_rows(query, depth, kept)
-        if rows is None:
-            _, found = self._index.search(query, depth, params=self._parameters(depth, kept))
-            rows = found[0][found[0] >= 0]
-        return self._rescored(query, rows)
-
-    def _rescored(self, query: NDArray[np.float32], rows: NDArray[np.int64]) -> Ranked:
-        """Returns rows with the scores that their own vectors give."""
-        exact = (self._index.reconstruct_batch(rows).astype(np.float64) * query.astype(np.float64)).sum(axis=1)
-        return Ranked(self.ids[rows], exact.astype(np.float32))
-
-    def _gpu_rows(
-        self, query: NDArray[np.float32], depth: int, kept: NDArray[np.bool_] | None
-    ) -> NDArray[np.int64] | None:
-        """Returns the best `depth` rows from the GPU, or None if it has too few: it cannot filter before the search."""
-        if self._accelerated is None:
-            return None
-        with self._gpu_lock:  # FAISS searches on a GPU from one thread at a time
-            _, found = self._accelerated.search(query, min(GPU_DEPTH, self.size))
-        rows = found[0] if kept is None else found[0][kept[found[0]]]
-        return rows[:depth] if len(rows) >= depth or len(found[0]) == self.size else None
-
-    def _parameters(self, depth: int, kept: NDArray[np.bool_] | None) -> Any:
-        faiss = self._faiss
-        selector = None if kept is None else faiss.IDSelectorBitmap(np.packbits(kept, bitorder="little"))
-        wider = (
-            1.0 if kept is None else self.size / _count(kept)
-        )  # to find as many allowed documents as without a filter
-        if isinstance(self._index, faiss.IndexIVF):
-            cells = min(self._index.nlist, int(self._index.nprobe * wider))
-            return faiss.SearchParametersIVF(sel=selector, nprobe=cells)
-        if isinstance(self._index, faiss.IndexHNSW):
-            seen = int(max(self._index.hnsw.efSearch, depth) * wider)
-            return faiss.SearchParametersHNSW(sel=selector, efSearch=seen)
-        return faiss.SearchParameters(sel=selector)
-
-
-def _count(mask: NDArray[np.bool_]) -> int:
-    return int(np.count_nonzero(mask))
-
-
-def _by_depth(n: int, sizes: Sequence[int], size: int) -> dict[int, list[int]]:
-    """Returns which queries to search together, by the number of documents to fetch so that `n` are allowed ones.
-
-    Depths are powers of two, so that few searches serve all; queries that would need too much are left out.
-
-    Args:
-        n: Number of documents requested.
-        sizes: Documents that each query's filter allows.
-        size: All documents.
-    """
-    groups: dict[int, list[int]] = {}
-    for place, allowed in enumerate(sizes):
-        wanted = 1.2 * (n + SLACK) * size / allowed + SLACK if allowed else inf
-        if wanted <= BATCH_DEPTH + 2 * n:
-            groups.setdefault(min(size, 1 << ceil(log2(wanted))), []).append(place)
-    return groups
-
-
-def embedding_batches(embeddings: Dataset) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-    """Yields ids `(n,)` and unit vectors `(n, dim) float32` of a dataset of stage `embeddings` in batches."""
-    for path in embeddings.files():
-        for batch in ParquetReader(path).iter_batches(ROWS, columns=["corpus_id", "vector"]):
-            table = pa.Table.from_batches([batch])
-            yield table["corpus_id"].to_numpy(), unit_rows(vector_rows(table["vector"]).astype(np.float32))
-
-
-def add_embeddings(index: Any, embeddings: Dataset) -> NDArray[np.int64]:
-    """Adds all vectors of a dataset to a FAISS index and returns the corpus_ids of its rows."""
-    ids = [np.empty(0, np.int64)]
-    for batch, vectors in embedding_batches(embeddings):
-        index.add(vectors)
-        ids.append(batch)
-    return np.concatenate(ids)
-
-
-def _on_gpu(faiss: Any, index: Any, half: bool, device: Device) -> Any:
-    """Returns a copy of an exact index on the first GPU, or None without a GPU or with `device` cpu."""
-    found = faiss.get_num_gpus() if hasattr(faiss, "get_num_gpus") else 0
-    if device == "cpu" or (device == "auto" and not found):
-        return None
-    if not found:
-        raise MissingDependency("device cuda: faiss finds no GPU; pip install 'research-arena[gpu]' or use device cpu")
-    options = faiss.GpuClonerOptions()
-    options.useFloat16 = half
-    return faiss.index_cpu_to_gpu(faiss.StandardGpuResources(), 0, index, options)
+        return unit_rows(self._vectors.take(self._by_id[at]))

@@ -22,6 +22,7 @@ from schemas.tables.embeddings import embeddings_table
 from tasks.index.checkpoint import EncodedBlocks
 from tasks.index.encoder import Device, Encoder
 from tasks.index.fields import Bucket, FieldText, field_buckets, field_texts
+from tasks.index.vectors import VectorWriter, vector_file, vector_rows
 from tasks.store.dataset import Dataset
 from tasks.store.parquet import ParquetReader, TableWriter
 from tasks.store.shard import MARKERS, SCRATCH, SHARED, Shard
@@ -44,12 +45,13 @@ class EmbeddingSettings(Settings):
     encoder: EncoderSettings = EncoderSettings()
 
 
-@stage("embeddings", version=2, settings=EmbeddingSettings, after="bm25")
+@stage("embeddings", version=3, settings=EmbeddingSettings, after="bm25")
 def embeddings(work: Workspace[EmbeddingSettings]) -> None:
     """Encodes a field of all documents, one shard per bucket, with rows ascending by corpus_id.
 
-    Inputs: `documents`; `full_texts` when the field is `text`. Output: the embeddings, and `encoder.json`, which
-    describes the encoder down to the digest of its weights.
+    Inputs: `documents`; `full_texts` when the field is `text`. Output: the embeddings; the same vectors once more in
+    `vectors-*.npy`, uncompressed, which searches map into memory; and `encoder.json`, which describes the encoder down
+    to the digest of its weights.
 
     Vectors are normalised in float32 (norm 1 within 1e-6) and stored in float16 (norm 1 within 1e-3), so readers
     normalise them again. Of a killed stage, all but the last half minute of encoding is kept.
@@ -145,14 +147,6 @@ def open_encoder(dataset: Dataset, device: Device = "auto", batch_size: int = 0)
             "restore the model, or rebuild stage embeddings with force"
         )
     return encoder
-
-
-def vector_rows(column: pa.ChunkedArray) -> NDArray[np.float16]:
-    """Returns a column of vectors as `(n, dim) float16`."""
-    return np.concatenate(
-        [np.empty((0, column.type.list_size), np.float16)]
-        + [chunk.flatten().to_numpy().reshape(-1, column.type.list_size) for chunk in column.chunks]
-    )
 
 
 class _Keys(NamedTuple):
@@ -261,7 +255,10 @@ def _embed_bucket(
     table = embeddings_table(encoder.dimensions)
     encoded = reused = 0
     name = f"part-{shard.name}.parquet"
-    with TableWriter(shard.file(name), table, row_group=ROW_GROUP) as writer:
+    with (
+        TableWriter(shard.file(name), table, row_group=ROW_GROUP) as writer,
+        VectorWriter(shard.file(vector_file(name)), encoder.dimensions) as mapped,
+    ):
         for chunk in _chunks(field_texts(field, bucket)):
             digests = text_digests(chunk)
             vectors = np.empty((len(chunk), encoder.dimensions), np.float16)
@@ -270,6 +267,7 @@ def _embed_bucket(
             new = [chunk[position].text for position in missing], [digests[position] for position in missing]
             vectors[missing] = blocks.encode(*new, lambda done, before=before: report(before + done))
             writer.write(embedding_rows(table.arrow, chunk, digests, vectors))
+            mapped.write(vectors)
             reused += len(chunk) - len(missing)
             encoded += len(missing)
             report(writer.rows)

@@ -8,7 +8,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from schemas.errors import BadInput, MissingDependency, UsageError
 from schemas.settings import EncoderSettings
 from tasks.index.replicas import Replicas
+from tasks.index.toy_model import TOY, ToyModel
 
 if TYPE_CHECKING:
     import torch
@@ -58,6 +59,8 @@ class Encoder:
         self._query_lock = Lock()
         if settings.precision == "int8" and device == "cuda":
             raise UsageError("precision int8 is for CPUs; use bf16 or fp16 on a GPU, or --device cpu")
+        if settings.model == TOY and settings.precision != "fp32":
+            raise UsageError(f"the encoder {TOY} has precision fp32 alone")
         self._model = _load(settings.model, "cpu" if settings.precision == "int8" else device)
         self.weights = _digest_weights(self._model)
         if settings.precision == "int8":
@@ -175,6 +178,8 @@ def _load(model: str, device: Device) -> "SentenceTransformer":
         raise MissingDependency(
             "dense retrieval needs sentence-transformers: pip install 'research-arena[dense]'"
         ) from error
+    if model == TOY:
+        return cast("SentenceTransformer", ToyModel())
     disable_progress_bar()  # loading takes a second, and its bar would break into the CLI's progress display
     source = _source(model)
     try:

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -68,6 +68,7 @@ class Subjects(Generic[SubjectT]):
             the shard.
         in_workers: Shards are answered in worker processes, each of which calls `open` for every shard. All attributes
             must be picklable, and `model` None.
+        at_once: Subjects answered at once, in threads, where no model is asked.
         key: Columns of the tables whose values, joined by blanks, are the name of a subject that asks a model.
     """
 
@@ -81,6 +82,7 @@ class Subjects(Generic[SubjectT]):
     least_shards: int = 1
     finish_shard: Callable[[Sequence[SubjectRows]], Sequence[Row]] = _no_rows
     in_workers: bool = False
+    at_once: int = 1
     key: Sequence[str] = ()
 
     @property
@@ -92,9 +94,10 @@ class Subjects(Generic[SubjectT]):
 def answer_subjects(work: Workspace[SettingsT], subjects: Subjects[SubjectT]) -> None:
     """Answers all subjects and writes their rows, shard by shard; finished shards are skipped.
 
-    With a model, subjects of all shards are answered at once in threads, as many as the endpoint's concurrency allows.
-    Each answer is kept at once: a killed stage goes on at the subject. An answer with a call that failed at the
-    endpoint is not kept: it is written if the stage ends within its share of failed calls, else asked for again.
+    Without a model, `at_once` subjects of any shards are answered at once in threads. With a model, subjects of all
+    shards are answered at once in threads, as many as the endpoint's concurrency allows. Each of these answers is kept
+    at once: a killed stage goes on at the subject. An answer with a call that failed at the endpoint is not kept: it is
+    written if the stage ends within its share of failed calls, else asked for again.
 
     Raises:
         UsageError: A model is named, and no endpoint is set up, or another one.
@@ -109,10 +112,29 @@ def answer_subjects(work: Workspace[SettingsT], subjects: Subjects[SubjectT]) ->
     if subjects.model:
         _answer_at_once(work, subjects, shards, subjects.model)
         return
-    with subjects.open() as answer:
-        for shard in work.pending(list(shards)):
-            with shard:
-                _write(shard, subjects, [_with_valid_rows(answer(subject, None)) for subject in shards[shard.name]])
+    _answer_here(work, subjects, shards)
+
+
+def _answer_here(
+    work: Workspace[SettingsT], subjects: Subjects[SubjectT], shards: Mapping[str, Sequence[SubjectT]]
+) -> None:
+    """Answers without a model: in threads where several subjects are answered at once, otherwise in this one."""
+    finished = work.finished()
+    with subjects.open() as answer, ThreadPoolExecutor(subjects.at_once) as pool:
+        calls = {
+            name: [partial(answer, item, None) for item in items]
+            for name, items in shards.items()
+            if name not in finished
+        }
+        if subjects.at_once > 1:
+            calls = {name: [pool.submit(call).result for call in of_shard] for name, of_shard in calls.items()}
+        try:
+            for shard in work.pending(list(shards)):
+                with shard:
+                    _write(shard, subjects, [_with_valid_rows(call()) for call in calls.pop(shard.name)])
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
 def _answer_at_once(

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tasks.index.embeddings import vector_rows
 from tasks.index.encoder import unit_rows
+from tasks.index.vectors import vector_rows
 from tasks.organization.builder import References
 from tasks.store.dataset import Dataset
 from tasks.store.parquet import read_table

@@ -57,9 +57,6 @@ class Ranking(NamedTuple):
 
 System = Callable[[Topic, Kit], Ranking]
 
-Opening = Callable[[Topic], str]
-"""Returns the text that a system first searches the desk's primary engine for, with the run's cutoff as depth."""
-
 
 @dataclass(frozen=True)
 class Baseline:
@@ -71,7 +68,6 @@ class Baseline:
         system: The function.
         version: Raised when its results change.
         asks: What it asks a language model for a topic; None: it asks none.
-        opens_with: The query that it sends first; None: it cannot be known.
         graph: Whether it uses the desk's `references` and `citations`.
         extends: The baseline that lacks one of its parts.
     """
@@ -81,7 +77,6 @@ class Baseline:
     system: System
     version: int
     asks: Demand | None = None
-    opens_with: Opening | None = None
     graph: bool = False
     extends: str | None = None
 
@@ -101,7 +96,6 @@ def baseline(
     *,
     version: int = 1,
     asks: Demand | None = None,
-    opens_with: Opening | None = None,
     graph: bool = False,
     extends: str | None = None,
 ) -> Callable[[System], System]:
@@ -112,7 +106,6 @@ def baseline(
         description: One sentence: what it does.
         version: Raised whenever its results can change.
         asks: What it asks a language model for a topic; required for systems that use `kit.model`.
-        opens_with: The query that it sends first: topics' queries are then searched together, with the same results.
         graph: Whether it uses `kit.desk.references` and `kit.desk.citations`: its desk then has the citation graph.
         extends: The baseline that lacks one of its parts: the report shows the difference between both.
 
@@ -121,7 +114,7 @@ def baseline(
     """
 
     def decorate(system: System) -> System:
-        _registry.add(name, Baseline(name, description, system, version, asks, opens_with, graph, extends))
+        _registry.add(name, Baseline(name, description, system, version, asks, graph, extends))
         return system
 
     return decorate

@@ -35,10 +35,13 @@ VECTORS = {"embeddings", "lsa"}
 
 SHARD_TOPICS = 16
 
+AT_ONCE = 32
+"""Topics answered at once where no model is asked: their dense searches share passes over the vectors."""
+
 TABLES = {"part": RUNS, "searches": SEARCHES, "outcomes": OUTCOMES, "outlines": OUTLINES}
 
 
-@stage("run", version=2, settings=SystemSettings, after="ann")
+@stage("run", version=2, settings=SystemSettings, after="ann_recall")
 def run(work: Workspace[SystemSettings]) -> None:
     """Writes RUNS and, as side tables, SEARCHES, OUTCOMES and, with a model, MODEL_CALLS; a shard holds 16 topics.
 
@@ -48,8 +51,8 @@ def run(work: Workspace[SystemSettings]) -> None:
     `mindmaps`, only the topics that have one are answered.
 
     Without vectors or a model, shards run in worker processes, which share the index on disk. Otherwise they run in
-    this process, which alone holds the vectors and the connection to the model: with a model, topics of all shards at
-    once. A topic for which something stood in for a failed model call is marked `fallback`, and counts as dropped.
+    this process, topics of all shards at once: with a model as many as its endpoint takes, otherwise `AT_ONCE`. A topic
+    for which something stood in for a failed model call is marked `fallback`, and counts as dropped.
 
     Raises:
         StageFailed: The registered baseline has another version than the settings say, or an input is missing.
@@ -64,8 +67,7 @@ def run(work: Workspace[SystemSettings]) -> None:
     searched = tuple((name, work.dataset(name).folder) for name in sorted(work.inputs) if name not in NOT_SEARCHED)
     relevant = read_qrels(work.dataset("topics")) if settings.references == "oracle" else None
     items = [Topic(*row) for row in topics.select("topic_id", "title", "horizon").iter_rows()]
-    where = (None, ()) if in_workers else (work.resources, tuple(items))
-    made = _Run(settings, searched, relevant, *where)
+    made = _Run(settings, searched, relevant, None if in_workers else work.resources)
     subjects = Subjects(
         items=items,
         shard_size=SHARD_TOPICS,
@@ -75,6 +77,7 @@ def run(work: Workspace[SystemSettings]) -> None:
         model=settings.model,
         optional=("outlines",),
         in_workers=in_workers,
+        at_once=AT_ONCE,
         key=("topic_id",),
     )
     answer_subjects(work, subjects)
@@ -108,14 +111,12 @@ class _Run(NamedTuple):
         folders: Where the indexes are.
         relevant: Of each topic the documents that may be found; None: all documents.
         resources: Of this machine; None in worker processes.
-        topics: All topics; none in worker processes.
     """
 
     settings: SystemSettings
     folders: Folders
     relevant: Mapping[int, Collection[int]] | None
     resources: Resources | None
-    topics: tuple[Topic, ...] = ()
 
     @contextmanager
     def open(self) -> Generator[Answerer[Topic]]:
@@ -124,10 +125,7 @@ class _Run(NamedTuple):
         if self.resources is None:
             yield partial(self.answer, _open_once(retriever, self.folders))
         else:
-            backend = _open(retriever, self.folders, self.resources)
-            if (query := find_baseline(self.settings.baseline).opens_with) and self.relevant is None:
-                backend.announce({topic: query(topic) for topic in self.topics}, self.settings.cutoff)
-            yield partial(self.answer, backend)
+            yield partial(self.answer, _open(retriever, self.folders, self.resources))
 
     def answer(self, backend: SearchBackend, topic: Topic, asker: Asker | None) -> SubjectRows:
         """Asks the system for one topic."""

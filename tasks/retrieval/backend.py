@@ -1,6 +1,6 @@
 """The search backend of a run: opened indexes, and the dates and texts of the documents, shared by all desks."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from schemas.settings import REQUIRED_DATASETS, Resources, RetrieverName
@@ -9,13 +9,11 @@ from tasks.index.bm25 import Bm25Index
 from tasks.index.dense import DenseIndex
 from tasks.index.embeddings import open_encoder
 from tasks.index.lsa import LsaSpace
-from tasks.retrieval.announced import Announced
 from tasks.retrieval.bm25 import Bm25Retriever
 from tasks.retrieval.dense import DenseRetriever
 from tasks.retrieval.desk import ResearchDesk
 from tasks.retrieval.documents import DocumentReader, load_catalogue
 from tasks.retrieval.graph import CitationGraph
-from tasks.retrieval.hybrid import DEPTH as FUSED
 from tasks.retrieval.hybrid import HybridRetriever
 from tasks.retrieval.lsa import LsaRetriever
 from tasks.retrieval.retriever import Allowed, Catalogue, Retriever
@@ -39,24 +37,6 @@ class SearchBackend:
         """Returns a new desk for one topic; with `only`, its searches can find these documents and no others."""
         allowed = Allowed.of(self.catalogue, topic, only)
         return ResearchDesk(topic, self.engines, self.primary, allowed, self.reader, self.graph)
-
-    def announce(self, queries: Mapping[Topic, str], k: int) -> None:
-        """Announces the query with which every topic opens, so that dense search answers many of them at once.
-
-        Args:
-            queries: Text by topic.
-            k: Number of documents that the topics request of the primary engine.
-        """
-        self.announce_searches([(self.desk(topic), text, k, None) for topic, text in queries.items()])
-
-    def announce_searches(self, searches: Iterable[tuple[ResearchDesk, str, int, str | None]]) -> None:
-        """Announces searches (desk, text, number of documents, engine): dense search answers many of them at once."""
-        dense = self.engines.get("dense")
-        if isinstance(dense, DenseRetriever):
-            depths: dict[str, Callable[[int], int]] = {"dense": lambda k: k}
-            depths |= dict.fromkeys(("hybrid", "hybrid_lsa"), lambda k: max(k, FUSED))
-            found = ((desk, text, depths.get(engine or self.primary), k) for desk, text, k, engine in searches)
-            dense.announce([Announced(t, depth(k), desk.allowed) for desk, t, depth, k in found if depth and t.strip()])
 
 
 def open_backend(retriever: RetrieverName, datasets: Mapping[str, Dataset], resources: Resources) -> SearchBackend:

@@ -2,28 +2,32 @@
 
 import threading
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from schemas.errors import BadInput
 from tasks.index.dense import DenseIndex
-from tasks.retrieval.announced import Announced, AnnouncedSearches
 from tasks.retrieval.backoff import require_depth, to_hits, trace_of
-from tasks.retrieval.retriever import Allowed, Catalogue, Found, Query, Trace, Vector, Verdicts, WeightedTerms
+from tasks.retrieval.retriever import Allowed, Catalogue, Found, Query, Trace, Vector, WeightedTerms
+from tasks.retrieval.search_queue import SearchQueue
 
-MASK_BYTES = 256 * 2**20
-"""Bytes of filters that are held at once."""
+
+class _Facts(NamedTuple):
+    """Facts about the documents of the index in its order, and their positions in the catalogue they come from."""
+
+    catalogue: Catalogue
+    rows: NDArray[np.intp]
+    ordered: Catalogue
 
 
 class _LastFilter(threading.local):
     """The filter of a thread's last search; per thread, because threads work on different topics."""
 
-    catalogue: Catalogue | None = None
-    rows: NDArray[np.intp]
     allowed: Allowed | None = None
-    verdicts: Verdicts
+    kept: NDArray[np.bool_]
+    trace: Trace
 
 
 class QueryEncoder(Protocol):
@@ -41,6 +45,8 @@ class QueryEncoder(Protocol):
 
 class DenseRetriever:
     """Ranks documents by cosine similarity; filters before the search, so one search is always enough.
+
+    Searches of several threads are answered together.
 
     Args:
         index: The opened index.
@@ -60,8 +66,9 @@ class DenseRetriever:
             )
         self._index = index
         self._encoder = encoder
+        self._queue = SearchQueue(index)
         self._last = _LastFilter()
-        self._announced = AnnouncedSearches(self._search_together)
+        self._facts: _Facts | None = None
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Encodes texts as queries and returns unit vectors, `(n, dim) float32`."""
@@ -95,41 +102,24 @@ class DenseRetriever:
             raise BadInput(f"{self.name} accepts text or a vector, not weighted terms; send those to bm25")
         if isinstance(query, str) and not query.strip():
             return Found([], Trace())
-        if isinstance(query, str) and allowed and (known := self._announced.take(Announced(query, k, allowed))):
-            return known
         vector = query.values if isinstance(query, Vector) else self.embed([query])[0]
-        if allowed is None:
-            ranked, trace = self._index.search(vector, k), Trace(depth=self._index.size)
-        else:
-            verdicts = self._judge(allowed)
-            ranked, trace = self._index.search(vector, k, verdicts.kept), trace_of(verdicts, 1, self._index.size)
+        kept, trace = (None, Trace(depth=self._index.size)) if allowed is None else self._judge(allowed)
+        ranked = self._queue.search(vector, k, kept)
         return Found(to_hits(ranked.ids, ranked.scores, k), trace)
 
-    def announce(self, searches: Sequence[Announced]) -> None:
-        """Announces searches for texts that are not blank: they are then answered together, with the same results."""
-        self._announced.add(searches)
-
-    def _search_together(self, searches: Sequence[Announced]) -> list[Found]:
-        """Answers searches in parts of about `MASK_BYTES` of filters; texts are encoded as one by one."""
-        size = max(1, MASK_BYTES // max(1, self._index.size))
-        parts = [searches[start : start + size] for start in range(0, len(searches), size)]
-        return [found for part in parts for found in self._search_part(part)]
-
-    def _search_part(self, searches: Sequence[Announced]) -> list[Found]:
-        verdicts = [self._judge(search.allowed) for search in searches]
-        vectors = np.concatenate([self.embed([search.query]) for search in searches])
-        most = max(search.k for search in searches)
-        ranked = self._index.search_many(vectors, most, [verdict.kept for verdict in verdicts])
-        return [
-            Found(to_hits(best.ids, best.scores, search.k), trace_of(verdict, 1, self._index.size))
-            for search, best, verdict in zip(searches, ranked, verdicts, strict=True)
-        ]
-
-    def _judge(self, allowed: Allowed) -> Verdicts:
+    def _judge(self, allowed: Allowed) -> tuple[NDArray[np.bool_], Trace]:
         """Filters all documents of the index; the result is cached for the thread's next query of the same topic."""
         last = self._last
-        if last.catalogue is not allowed.catalogue:
-            last.catalogue, last.rows = allowed.catalogue, allowed.catalogue.rows(self._index.ids)
         if last.allowed is not allowed:
-            last.allowed, last.verdicts = allowed, allowed.judge(last.rows)
-        return last.verdicts
+            facts = self._order_facts(allowed.catalogue)
+            verdicts = allowed.judge(facts.rows, facts.ordered)
+            last.allowed, last.kept = allowed, verdicts.kept
+            last.trace = trace_of(verdicts, 1, self._index.size)
+        return last.kept, last.trace
+
+    def _order_facts(self, catalogue: Catalogue) -> _Facts:
+        facts = self._facts
+        if facts is None or facts.catalogue is not catalogue:
+            rows = catalogue.rows(self._index.ids)
+            self._facts = facts = _Facts(catalogue, rows, catalogue.take(rows))
+        return facts

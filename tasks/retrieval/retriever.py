@@ -64,6 +64,10 @@ class Catalogue:
         known[known] = self.ids[rows[known]] == ids[known]
         return known
 
+    def take(self, rows: NDArray[np.intp]) -> "Catalogue":
+        """Returns the facts of some positions, in their order, which need not ascend."""
+        return Catalogue(self.ids[rows], self.days[rows], self.surveys[rows])
+
 
 class Verdicts(NamedTuple):
     """Which documents pass the filter (`kept`), and which rule removes each of the others: the first that applies.
@@ -114,13 +118,20 @@ class Allowed:
         seen[seen] = self.judge(self.catalogue.rows(asked[seen])).kept
         return seen
 
-    def judge(self, rows: NDArray[np.intp]) -> Verdicts:
-        """Applies the filter to catalogue positions `(n,)`."""
-        there = np.ones(len(rows), np.bool_) if self.only is None else self.only[rows]
-        itself = (self.catalogue.ids[rows] == self.topic_id) & there
-        survey = self.catalogue.surveys[rows] & ~itself & there
-        late = (self.catalogue.days[rows] >= (self.horizon - date(1970, 1, 1)).days) & ~itself & ~survey & there
-        return Verdicts(there & ~(itself | survey | late), itself, survey, late)
+    def judge(self, rows: NDArray[np.intp], facts: Catalogue | None = None) -> Verdicts:
+        """Applies the filter to catalogue positions `(n,)`.
+
+        Args:
+            rows: The positions.
+            facts: `catalogue.take(rows)`, where it is at hand.
+        """
+        facts = facts or self.catalogue.take(rows)
+        itself, late = facts.ids == self.topic_id, facts.days >= (self.horizon - date(1970, 1, 1)).days
+        survey, late = facts.surveys & ~itself, late & ~(facts.surveys | itself)
+        if self.only is None:
+            return Verdicts(~(itself | survey | late), itself, survey, late)
+        there = self.only[rows]
+        return Verdicts(there & ~(itself | survey | late), itself & there, survey & there, late & there)
 
 
 class Trace(NamedTuple):

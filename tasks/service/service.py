@@ -28,6 +28,9 @@ from tasks.submissions.rules import Checked, check_submission
 
 log = logging.getLogger(__name__)
 
+SEARCHED_AT_ONCE = 32
+"""Searches that are answered at the same time."""
+
 T = TypeVar("T")
 
 MOST_LIBRARIES = 32
@@ -308,6 +311,9 @@ class DeskService:
         self._seen[key] = (left - 1, now)
 
 
+_SEARCHERS = ThreadPoolExecutor(SEARCHED_AT_ONCE, "search")
+
+
 def _require_text(arguments: Any) -> None:
     """Refuses what cannot be written as UTF-8 JSON, such as half of a surrogate pair."""
     try:
@@ -317,13 +323,10 @@ def _require_text(arguments: Any) -> None:
 
 
 def _search_together(searches: Sequence[_Search]) -> list[Done | ArenaError]:
-    """Answers searches of any topics and editions; those by embeddings are compared with the documents at once."""
-    for edition in dict.fromkeys(found.asking.edition for found in searches):
-        mine = [found for found in searches if found.asking.edition is edition]
-        edition.backend.announce_searches(
-            (edition.desk(found.asking.topic), found.body.query, found.body.k, found.body.engine) for found in mine
-        )
-    return [_search_one(found) for found in searches]
+    """Answers searches of any topics and editions in threads, whose searches by embeddings share passes."""
+    if len(searches) == 1:
+        return [_search_one(searches[0])]
+    return list(_SEARCHERS.map(_search_one, searches))
 
 
 def _search_one(found: _Search) -> Done | ArenaError:

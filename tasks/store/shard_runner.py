@@ -68,6 +68,11 @@ class LocalProcesses:
         """Process ids of the workers."""
         return self._pool.processes
 
+    @property
+    def worker_ids(self) -> list[int]:
+        """Process ids of the workers."""
+        return self._pool.processes
+
     def run(
         self, jobs: Mapping[str, Job], processes: int, *, accelerated: bool = False, sizes: Sizes = NO_SIZES
     ) -> Generator[str | None]:
@@ -99,7 +104,13 @@ class LocalProcesses:
         return rate.seconds(left) * (1 - 1 / processes) > cost
 
 
-LOCAL: ShardRunner = LocalProcesses()
+_PROCESSES = LocalProcesses()
+LOCAL: ShardRunner = _PROCESSES
+
+
+def local_workers() -> list[int]:
+    """Returns the process ids of this machine's workers."""
+    return _PROCESSES.worker_ids
 
 
 def _next_here(team: Team, left: Mapping[str, Job], sizes: Sizes) -> str | None:

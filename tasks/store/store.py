@@ -23,9 +23,10 @@ from tasks.store.dataset import Dataset
 from tasks.store.hashes import VERIFIED, remember
 from tasks.store.provenance import git_commit, list_files, package_versions
 from tasks.store.shard import MARKERS, SCRATCH
-from tasks.store.shard_runner import LOCAL, ShardRunner
+from tasks.store.shard_runner import LOCAL, ShardRunner, local_workers
 from tasks.store.stage import AnyStage
 from tasks.store.storage_check import check_storage
+from tasks.store.usage import UsageMeter
 from tasks.store.whole_files import fsync_path, write_record, write_whole
 from tasks.store.workspace import Progress, Workspace
 
@@ -268,10 +269,12 @@ class Store:
             )
             resumed = workspace.resume()
             log.info("stage %s: building %s (%d shards kept)", stage.name, request.key, resumed)
+            meter = UsageMeter(local_workers)
             stage(workspace)
             seconds = round(time.perf_counter() - clock, 3)
             manifest = _describe(request, workspace, started, seconds, resumed)
-            return self._publish(staging, manifest.model_copy(update={"inputs_mended": self._mended(request.inputs)}))
+            measured = {"inputs_mended": self._mended(request.inputs), "usage": meter.stop(workspace.processes)}
+            return self._publish(staging, manifest.model_copy(update=measured))
         except ArenaError:
             raise
         except Exception as error:
@@ -340,7 +343,10 @@ def _describe(request: Request, made: Workspace[Settings], started: datetime, se
 def _input_entry(item: Input) -> Ref | ReleaseEntry:
     if isinstance(item, Ref):
         return item
-    return ReleaseEntry(release=item.release, dataset=item.dataset, files=len(item.files), digest=item.digest)
+    size = sum(file.size for file in item.files)
+    return ReleaseEntry(
+        release=item.release, dataset=item.dataset, files=len(item.files), digest=item.digest, size=size
+    )
 
 
 def _stage_failed(stage: AnyStage, error: Exception) -> StageFailed:

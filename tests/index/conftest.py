@@ -12,6 +12,7 @@ from schemas.identifiers import StageName
 from schemas.manifest import Ref
 from schemas.tables.documents import DOCUMENTS
 from schemas.tables.embeddings import embeddings_table
+from tasks.index.vectors import VectorWriter, vector_file
 from tasks.store.parquet import write_table
 from tasks.store.stage import Stage
 from tasks.store.store import Request
@@ -76,8 +77,8 @@ def give_documents(corpus: Corpus, rows: Iterable[Mapping[str, Any]], buckets: i
     return corpus.given("documents", {DOCUMENTS: rows}, buckets)
 
 
-def give_embeddings(corpus: Corpus, vectors: Mapping[int, np.ndarray], buckets: int = 3) -> Ref:
-    """Embeddings as if an encoder had made them; rows are normalised here."""
+def give_embeddings(corpus: Corpus, vectors: Mapping[int, np.ndarray], buckets: int = 3, mapped: bool = True) -> Ref:
+    """Embeddings as if an encoder had made them; rows are normalised here. Old ones have no files to map."""
     table = embeddings_table(len(next(iter(vectors.values()))))
 
     def write(work: Workspace[Given]) -> None:
@@ -92,9 +93,16 @@ def give_embeddings(corpus: Corpus, vectors: Mapping[int, np.ndarray], buckets: 
                     for corpus_id in sorted(vectors)
                     if corpus_id % buckets == int(shard.name)
                 ]
-                write_table(shard.file(f"part-{shard.name}.parquet"), table, pa.Table.from_pylist(rows, table.arrow))
+                name = f"part-{shard.name}.parquet"
+                write_table(shard.file(name), table, pa.Table.from_pylist(rows, table.arrow))
+                if mapped:
+                    with VectorWriter(
+                        shard.file(vector_file(name)), table.arrow.field("vector").type.list_size
+                    ) as file:
+                        for row in rows:
+                            file.write(row["vector"][None])
 
-    settings = Given(content=repr([(i, vector.tolist()) for i, vector in vectors.items()]))
+    settings = Given(content=repr([mapped, [(i, vector.tolist()) for i, vector in vectors.items()]]))
     return corpus.store.build(Request(Stage(StageName("embeddings"), 1, Given, write), settings, {})).ref
 
 

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -11,7 +12,10 @@ from hypothesis import strategies as st
 from schemas.errors import BadInput, MissingDependency
 from tasks.index.ann import AnnSettings, ann
 from tasks.index.dense import NARROW, DenseIndex
+from tasks.index.encoder import unit_rows
+from tasks.index.faiss_index import load_faiss, share_out
 from tasks.index.ranked import Ranked, first_in_order
+from tasks.index.vectors import Block, StoredVectors
 from tasks.store.dataset import Dataset
 from tasks.store.store import Request
 from tests.corpus.conftest import Corpus
@@ -57,9 +61,11 @@ def test_exact_search_equals_brute_force(corpus: Corpus, filtered: bool) -> None
             np.testing.assert_array_equal(found.scores, scores[:n])
 
 
-@pytest.mark.parametrize("half", [False, True])
-def test_queries_searched_together_find_what_each_finds_alone(corpus: Corpus, half: bool) -> None:
-    index = DenseIndex.open(corpus.store.open(give_embeddings(corpus, clustered(2500))), half=half)
+def test_queries_searched_together_find_what_each_finds_alone(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tasks.index.candidates.BLOCK", 300)
+    monkeypatch.setattr("tasks.index.candidates.SMALL_BLOCK", 128)
+    monkeypatch.setattr("tasks.index.dense.TOGETHER", 20)
+    index = DenseIndex.open(corpus.store.open(give_embeddings(corpus, clustered(2500))))
     rng = np.random.default_rng(8)
     queries = rng.standard_normal((24, 12)).astype(np.float32)
     shares = [0.0, 0.001, 0.02, 0.1, 0.3, 0.6, 0.9, 1.0] * 3
@@ -75,37 +81,71 @@ def test_queries_searched_together_find_what_each_finds_alone(corpus: Corpus, ha
         index.search_many(np.ones((2, 5), np.float32), 1)
 
 
-def test_most_queries_of_a_batch_are_searched_together(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
-    index = DenseIndex.open(corpus.store.open(give_embeddings(corpus, clustered(2500, distinct=2500))))
-    rng = np.random.default_rng(9)
-    alone: list[int] = []
-    monkeypatch.setattr(DenseIndex, "search", lambda self, vector, n, kept: alone.append(n) or Ranked.nothing())
-    kept = [rng.random(index.size) < 0.4 for _ in range(30)]
-    index.search_many(rng.standard_normal((30, 12)).astype(np.float32), 100, kept)
-    assert len(alone) <= 3
+def test_mapped_vectors_give_what_vectors_in_parquet_give(corpus: Corpus) -> None:
+    vectors = clustered()
+    mapped, read = (
+        DenseIndex.open(corpus.store.open(give_embeddings(corpus, vectors, buckets=5, mapped=mapped)))
+        for mapped in (True, False)
+    )
+    stored = mapped._vectors
+    assert isinstance(stored, StoredVectors)
+    assert all(isinstance(part, np.memmap) for part in stored._parts)
+    queries = np.random.default_rng(1).standard_normal((9, 12)).astype(np.float32)
+    for ours, theirs in zip(mapped.search_many(queries, 50), read.search_many(queries, 50), strict=True):
+        np.testing.assert_array_equal(ours.ids, theirs.ids)
+        np.testing.assert_array_equal(ours.scores, theirs.scores)
 
 
-def test_results_with_a_gpu_are_the_same(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An index that gives only a short list without filter stands in for the GPU's, as FAISS limits it there."""
-    monkeypatch.setattr("tasks.index.dense.GPU_DEPTH", 60)
-    plain = DenseIndex.open(corpus.store.open(give_embeddings(corpus, clustered())))
-    twin = DenseIndex(plain._index, plain.ids, accelerated=plain._index)
-    rng = np.random.default_rng(5)
-    for share in (1.0, 0.5, 0.02):
-        kept = rng.random(plain.size) < share
-        query = rng.standard_normal(12).astype(np.float32)
-        for n in (1, 20, 60, 200):
-            for ours, expected in zip(twin.search(query, n, kept), plain.search(query, n, kept), strict=True):
-                np.testing.assert_array_equal(ours, expected)
-
-
-def test_half_precision_changes_scores_by_less_than_a_thousandth(corpus: Corpus) -> None:
-    dataset = corpus.store.open(give_embeddings(corpus, clustered()))
-    half = DenseIndex.open(dataset, half=True)
+def test_decoding_without_torch_changes_nothing(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = DenseIndex.open(corpus.store.open(give_embeddings(corpus, clustered())))
     query = np.ones(12, np.float32)
-    expected = dict(zip(*brute_force(dataset, query), strict=True))
-    found = half.search(query, half.size)
-    np.testing.assert_allclose(found.scores, [expected[i] for i in found.ids], atol=1e-3)
+    expected = index.search(query, 30)
+    monkeypatch.setattr("tasks.index.vectors._torch", lambda: None)
+    np.testing.assert_array_equal(index.search(query, 30).ids, expected.ids)
+
+
+def test_a_narrow_filter_decodes_the_allowed_vectors_alone(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = DenseIndex.open(corpus.store.open(give_embeddings(corpus, clustered())))
+    kept = np.zeros(index.size, bool)
+    kept[[3, 400, 650]] = True
+    decoded: list[int] = []
+    blocks = StoredVectors.blocks
+
+    def watch(self: StoredVectors, size: int, chosen: np.ndarray | None = None) -> Iterator[Block]:
+        for block in blocks(self, size, chosen):
+            decoded.extend(block.rows.tolist())
+            yield block
+
+    monkeypatch.setattr(StoredVectors, "blocks", watch)
+    found = index.search(np.ones(12, np.float32), 2, kept)
+    assert decoded == [3, 400, 650]
+    assert len(found.ids) == 2
+    assert np.isin(found.ids, index.ids[kept]).all()
+
+
+def test_results_with_gpus_are_the_same(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exact indexes on the CPU that give only a short list without filter stand in for those of two GPUs."""
+    monkeypatch.setattr("tasks.index.dense.GPU_DEPTH", 60)
+    monkeypatch.setattr("tasks.index.faiss_index.BLOCK", 100)
+    faiss = load_faiss()
+    plain = DenseIndex.open(corpus.store.open(give_embeddings(corpus, clustered())))
+    shards = share_out(faiss, plain._vectors, [faiss.IndexFlatIP(12) for _ in range(2)])
+    assert [shards.at(part).ntotal for part in range(2)] == [350, 350]
+    twin = DenseIndex(plain._vectors, plain.ids, gpu=shards)
+    rng = np.random.default_rng(5)
+    decided = [0, 0]
+    for share in (1.0, 0.5, 0.02):
+        kept = [rng.random(plain.size) < share for _ in range(3)]
+        queries = rng.standard_normal((3, 12)).astype(np.float32)
+        for n in (1, 5, 20, 60, 200):
+            for found in twin._search_gpu(unit_rows(queries), n, kept):
+                decided[found is not None] += 1
+            for ours, theirs in zip(
+                twin.search_many(queries, n, kept), plain.search_many(queries, n, kept), strict=True
+            ):
+                np.testing.assert_array_equal(ours.ids, theirs.ids)
+                np.testing.assert_array_equal(ours.scores, theirs.scores)
+    assert min(decided) > 0, "some results come from the GPUs, and some must not"
 
 
 def test_vectors_are_returned_in_the_order_of_the_ids(corpus: Corpus) -> None:
@@ -133,6 +173,8 @@ def test_an_approximate_index_records_its_recall(corpus: Corpus, kind: str, leas
     assert record["kind"] == kind
     assert least < record["recall"] <= 1
     assert dataset.manifest.counts.notes["recall_at_100"] == record["recall"]
+    assert record["filtered"].keys() == {"0.1", "0.02"}
+    assert kind == "sq8" or min(record["filtered"].values()) == 1.0, "so few documents are compared exactly"
     index = DenseIndex.open_ann(dataset)
     rng = np.random.default_rng(6)
     queries = [vectors[i] for i in rng.choice([*vectors], 40)]
@@ -152,8 +194,9 @@ def test_an_approximate_index_keeps_its_recall_under_a_filter(corpus: Corpus, ki
     embeddings = give_embeddings(corpus, vectors)
     exact = DenseIndex.open(corpus.store.open(embeddings))
     index = DenseIndex.open_ann(corpus.build(ann, AnnSettings.model_validate({"kind": kind}), embeddings=embeddings))
+    assert index._ann is not None
     if kind == "ivf":
-        index._index.nprobe = 1  # hardly looks anywhere by itself
+        index._ann._index.nprobe = 1  # hardly looks anywhere by itself
     for share in (1.0, 0.3, 0.1, 0.02):
         kept = np.zeros(index.size, bool)
         kept[rng.permutation(index.size)[: int(share * index.size)]] = True
@@ -195,5 +238,6 @@ def test_ties_do_not_depend_on_the_order_of_the_engine(scores: list[int], n: int
 def test_the_error_without_faiss_says_what_to_install(monkeypatch: pytest.MonkeyPatch, corpus: Corpus) -> None:
     dataset = corpus.store.open(give_embeddings(corpus, clustered(5)))
     monkeypatch.setitem(sys.modules, "faiss", None)
+    assert DenseIndex.open(dataset).size == 5, "exact search on a CPU needs no faiss"
     with pytest.raises(MissingDependency, match=r"pip install 'research-arena\[dense\]'"):
-        DenseIndex.open(dataset)
+        DenseIndex.open(dataset, device="cuda")

@@ -14,8 +14,9 @@ import pytest
 from schemas.errors import BadInput, MissingDependency, StageFailed
 from schemas.settings import EncoderSettings
 from tasks.index.dense import DenseIndex
-from tasks.index.embeddings import EmbeddingSettings, KnownVectors, embeddings, open_encoder, vector_rows
+from tasks.index.embeddings import EmbeddingSettings, KnownVectors, embeddings, open_encoder
 from tasks.index.encoder import Encoder, unit_rows
+from tasks.index.vectors import StoredVectors, vector_rows
 from tasks.store.dataset import Dataset
 from tasks.store.shard_runner import LOCAL, Job, ShardRunner
 from tasks.store.store import Request
@@ -52,6 +53,7 @@ def test_vectors_are_the_models_own_in_unit_length(corpus: Corpus, tiny_model: P
     np.testing.assert_allclose(norms, 1, atol=1e-3)
     index = DenseIndex.open(dataset)
     np.testing.assert_allclose(np.linalg.norm(index.vectors([*found]), axis=1), 1, atol=1e-6)
+    np.testing.assert_array_equal(np.concatenate(StoredVectors.open(dataset)._parts), np.stack([*found.values()]))
     assert dataset.manifest.counts.dropped == {"no_title": 1}
     assert dataset.manifest.counts.notes == {"encoded": 50, "reused": 0}
 

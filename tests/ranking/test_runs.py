@@ -1,6 +1,7 @@
 """The run stage over a real BM25 index: tables, failures of one topic, resuming, worker processes."""
 
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -19,7 +20,8 @@ from tasks.index.ranked import Ranked
 from tasks.ranking import baseline as systems
 from tasks.ranking.baseline import Baseline, Kit, Ranking
 from tasks.ranking.runs import SystemSettings, run
-from tasks.retrieval.backend import SearchBackend
+from tasks.retrieval.dense import DenseRetriever
+from tasks.retrieval.retriever import Allowed
 from tasks.store.dataset import Dataset
 from tasks.store.store import Request, Store
 from tests.index.conftest import save_tiny_model
@@ -176,24 +178,38 @@ def test_a_tag_is_one_word(tag: str) -> None:
         chosen(tag=tag)
 
 
-def test_titles_searched_together_give_the_run_of_titles_searched_alone(
-    store: Store, inputs: dict[str, Ref], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("baseline", ["title", "feedback"])
+def test_topics_answered_at_once_share_searches_and_give_the_run_of_topics_one_by_one(
+    store: Store, inputs: dict[str, Ref], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, baseline: str
 ) -> None:
     encoder = EncoderSettings(model=str(save_tiny_model(tmp_path / "model", seed=0)))
     settings = EmbeddingSettings(field="title_abstract", encoder=encoder)
     made = store.build(Request(embeddings, settings, {"documents": inputs["documents"]}), IN_THIS_PROCESS)
     given = {**inputs, "embeddings": made.ref}
     together: list[int] = []
-    many = DenseIndex.search_many
+    waits, judged = ["the first search"], list[int]()
+    many, of_topic = DenseIndex.search_many, DenseRetriever._judge
+    monkeypatch.setattr(DenseRetriever, "_judge", lambda self, allowed: judge(self, allowed))
 
     def watch(self: DenseIndex, vectors: np.ndarray, n: int, kept: Sequence[np.ndarray]) -> list[Ranked]:
         together.append(len(vectors))
+        deadline = time.monotonic() + 30
+        while waits and len(judged) < 4 and time.monotonic() < deadline:  # meanwhile other topics ask
+            time.sleep(0.01)
+        waits.clear()
         return many(self, vectors, n, kept)
 
+    def judge(self: DenseRetriever, allowed: Allowed) -> object:
+        judged.append(allowed.topic_id)
+        return of_topic(self, allowed)
+
     monkeypatch.setattr(DenseIndex, "search_many", watch)
-    digest = build(store, given, retriever="dense", tag="title.dense").manifest.digest
-    assert together == [N_TOPICS]
-    monkeypatch.setattr(SearchBackend, "announce", lambda self, queries, k: None)
+    digest = build(store, given, baseline=baseline, retriever="dense", tag="dense").manifest.digest
+    searches = N_TOPICS * (2 if baseline == "feedback" else 1)
+    assert sum(together) == searches
+    assert max(together) > 1
+    monkeypatch.setattr("tasks.ranking.runs.AT_ONCE", 1)
     shutil.rmtree(store.root / "run")
-    assert build(store, given, retriever="dense", tag="title.dense").manifest.digest == digest
-    assert together == [N_TOPICS]
+    together.clear()
+    assert build(store, given, baseline=baseline, retriever="dense", tag="dense").manifest.digest == digest
+    assert together == [1] * searches

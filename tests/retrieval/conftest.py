@@ -12,7 +12,8 @@ from schemas.identifiers import CorpusId
 from schemas.settings import EncoderSettings
 from schemas.topic import Topic
 from tasks.index.bm25 import Bm25Index, Bm25Settings, bm25
-from tasks.index.dense import DenseIndex, embedding_batches
+from tasks.index.dense import DenseIndex
+from tasks.index.vectors import StoredVectors
 from tasks.retrieval.documents import DocumentReader, load_catalogue
 from tasks.retrieval.retriever import Catalogue
 from tests.corpus.conftest import Corpus
@@ -82,7 +83,7 @@ def make_collection(root: Path) -> Collection:
     return Collection(
         index,
         DenseIndex.open(embeddings),
-        np.concatenate([batch for _, batch in embedding_batches(embeddings)]),
+        (stored := StoredVectors.open(embeddings)).take(np.arange(stored.size)),
         load_catalogue(opened, accepted),
         DocumentReader(opened),
         topics,

@@ -1,6 +1,7 @@
 """The steps from a release to documents, topics, relevance judgments, mind-maps and statistics."""
 
 from collections.abc import Callable, Mapping, Sequence
+from math import ceil, log2
 from typing import NamedTuple
 
 from flows.pipeline.plans.steps import Step, same_names
@@ -36,6 +37,18 @@ RECORD_STAGES = (*RECORDS, "full_texts")
 """Slots of all record stages, in build order."""
 
 
+LEAST_BUCKETS, MOST_BUCKETS = 16, 4096
+BUCKET_BYTES = 512 * 2**20
+"""Bytes of a release's compressed files that a bucket takes."""
+
+
+def choose_buckets(release: Mapping[DatasetName, ReleaseDataset]) -> int:
+    """Returns the number of buckets that suits the size of a release: a power of two, at least 16."""
+    files = [file for dataset in release.values() if dataset.dataset != "figures" for file in dataset.files]
+    wanted = sum(file.size for file in files) / BUCKET_BYTES
+    return min(MOST_BUCKETS, max(LEAST_BUCKETS, 1 << ceil(log2(max(1.0, wanted)))))
+
+
 def plan_corpus(
     settings: CorpusSettings, release: Mapping[DatasetName, ReleaseDataset], choose_model: Callable[[], ModelName]
 ) -> list[Step]:
@@ -50,6 +63,7 @@ def plan_corpus(
         ReleaseError: The release lacks a dataset that the settings need.
         UsageError: A stage asks a model and none is set up.
     """
+    settings = _with_buckets(settings, choose_buckets(release))
     texts = release.get("s2orc_v2") or release.get("s2orc")
     if settings.needs_full_texts and texts is None:
         raise ReleaseError(
@@ -90,12 +104,14 @@ class Update(NamedTuple):
     Attributes:
         release: The later release.
         records: For each record slot of the edition: its dataset, and the diffs of it in order.
+        buckets: Number of buckets of these datasets.
         figures: Figures of the later release, or else of the earlier one.
     """
 
     release: ReleaseId
     records: Mapping[str, tuple[Ref, Sequence[ReleaseDataset]]]
     figures: ReleaseDataset | None = None
+    buckets: int = LEAST_BUCKETS
 
 
 def plan_update(settings: CorpusSettings, update: Update, choose_model: Callable[[], ModelName]) -> list[Step]:
@@ -113,7 +129,13 @@ def plan_update(settings: CorpusSettings, update: Update, choose_model: Callable
         slot: {"earlier": earlier, **{f"diff-{place:03d}": diff for place, diff in enumerate(diffs)}}
         for slot, (earlier, diffs) in update.records.items()
     }
+    settings = _with_buckets(settings, update.buckets)
     return _plan_from_records(settings, inputs, update.figures, choose_model)
+
+
+def _with_buckets(settings: CorpusSettings, usual: int) -> CorpusSettings:
+    """Returns the settings with a number of buckets: as chosen, or the usual one."""
+    return settings.model_copy(update={"buckets": settings.buckets or usual})
 
 
 def _plan_from_records(
@@ -124,7 +146,7 @@ def _plan_from_records(
 ) -> list[Step]:
     """Returns all steps; `inputs` are the inputs of the record stages, by slot."""
     maps = _plan_maps(settings, figures_found, choose_model) if settings.mindmaps == "figures" else []
-    records = RecordSettings(buckets=settings.buckets, line_mib=settings.line_mib)
+    records = RecordSettings(buckets=settings.buckets or LEAST_BUCKETS, line_mib=settings.line_mib)
     stages = (paper_records, abstract_records, citation_records, full_texts)
     with_texts = same_names("full_texts") if "full_texts" in inputs else {}
     citing = same_names("citation_records") | with_texts if settings.candidate_scope == "references" else {}
@@ -189,6 +211,11 @@ def _plan_maps(
     files = {"files": found} if found and http is None else {}
     reading = ExtractedMindmapSettings(model=choose_model())
     return [
-        Step("figures", figures, FigureSettings(buckets=settings.buckets, http=http), {"topics": "topics", **files}),
+        Step(
+            "figures",
+            figures,
+            FigureSettings(buckets=settings.buckets or LEAST_BUCKETS, http=http),
+            {"topics": "topics", **files},
+        ),
         Step("mindmaps", extracted_mindmaps, reading, same_names("topics", "figures")),
     ]

@@ -7,6 +7,7 @@ from tasks.index.ann import AnnSettings, ann
 from tasks.index.bm25 import Bm25Settings, bm25
 from tasks.index.embeddings import EmbeddingSettings, embeddings
 from tasks.index.lsa import LsaSettings, lsa
+from tasks.ranking.ann_recall import AnnRecallSettings, ann_recall
 
 
 def plan_index(settings: IndexSettings) -> list[Step]:
@@ -33,7 +34,21 @@ def plan_index(settings: IndexSettings) -> list[Step]:
         Step(f"lsa/{field}", lsa, LsaSettings(field=field, dimensions=settings.lsa_dimensions), _indexed_inputs(field))
         for field in settings.lsa_fields
     ]
-    return [*lexical, *dense, *latent, *approximate]
+    measured = [
+        Step(
+            f"ann_recall/{field}",
+            ann_recall,
+            AnnRecallSettings(),
+            {
+                "ann": f"ann/{field}",
+                "embeddings": f"embeddings/{field}",
+                **same_names("topics", "documents", "surveys"),
+            },
+        )
+        for field in settings.dense_fields
+        if settings.ann != "flat"
+    ]
+    return [*lexical, *dense, *latent, *approximate, *measured]
 
 
 def _indexed_inputs(field: Field) -> dict[str, str]:

@@ -12,6 +12,7 @@ REPORTED = {"run": "scores", "trees": "tree_scores"}
 def plan_report(settings: ReportSettings, slots: Collection[str]) -> list[Step]:
     """Returns the step that writes the report on every scored run and tree of an edition."""
     inputs = same_names("topics", "statistics") | (same_names("mindmaps") if "mindmaps" in slots else {})
+    inputs |= {slot.replace("/", ":", 1): slot for slot in slots if slot.startswith("ann_recall/")}
     for kind, scored in REPORTED.items():
         for slot in sorted(slot for slot in slots if slot.startswith(f"{kind}/")):
             if (scores_slot := slot.replace(kind, scored, 1)) in slots:

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from itertools import groupby
 from operator import attrgetter
 
+import orjson
+
 from schemas.tables.scores import SummaryRow
 from tasks.metrics.ranking import RankingTask, all_measures, column_labels
 from tasks.ranking.views import VIEWS
@@ -31,7 +33,12 @@ def sections(source: ReportSource) -> list[Section]:
     """Returns the sections on discovery and selection; none when the edition has no scored run."""
     if not source.tags:
         return []
-    return [task_section(source, "discovery"), task_section(source, "selection"), _by_field(source)]
+    return [
+        task_section(source, "discovery"),
+        task_section(source, "selection"),
+        _by_field(source),
+        *_recall_of_indexes(source),
+    ]
 
 
 def task_section(source: ReportSource, task: RankingTask) -> Section:
@@ -52,6 +59,25 @@ def task_section(source: ReportSource, task: RankingTask) -> Section:
             *_without_fallbacks(board, f"{task}_fallbacks"),
         ),
     )
+
+
+def _recall_of_indexes(source: ReportSource) -> list[Section]:
+    """Returns the section on approximate indexes; none when the edition has none."""
+    rows: list[tuple[Cell, ...]] = []
+    for name in sorted(name for name in source.datasets if name.startswith("ann_recall:")):
+        found = orjson.loads(source.datasets[name].path("recall.json").read_bytes())
+        index = f"{found['kind']} over {name.partition(':')[2]}"
+        for kind, group in (("horizon", found["by_horizon"]), ("oldest documents", found["by_share"])):
+            rows += [
+                (index, f"{kind} {row['name']}", row["topics"], row["allowed"], row["recall"], row["lacking_hits"])
+                for row in group
+            ]
+    if not rows:
+        return []
+    columns = ("Index", "Filter", "Topics", "Allowed documents, share", "Recall@100", "Lacking hits")
+    note = "Recall of the exact top 100 on titles of topics under their own filters, by horizon, and under one filter."
+    table = TableBlock("ann_recall", "Approximate indexes beside exact search", columns, tuple(rows), note)
+    return [Section("Recall of approximate indexes", "Does an approximate index lose documents?", (table,))]
 
 
 def _without_fallbacks(board: Leaderboard, name: str) -> list[TableBlock]:

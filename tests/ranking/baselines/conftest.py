@@ -14,8 +14,9 @@ from schemas.topic import Topic
 from tasks.corpus.edges import edges
 from tasks.index.analysis import analyze
 from tasks.index.bm25 import Bm25Index, Bm25Settings, bm25
-from tasks.index.dense import DenseIndex, load_faiss
+from tasks.index.dense import DenseIndex
 from tasks.index.lsa import LsaSettings, LsaSpace, lsa
+from tasks.index.vectors import StoredVectors
 from tasks.ranking.baseline import Kit
 from tasks.retrieval.bm25 import Bm25Retriever
 from tasks.retrieval.dense import DenseRetriever
@@ -104,8 +105,8 @@ class Shelf:
 
 def _open_dense(texts: Texts) -> DenseRetriever:
     encoder = WordMeans()
-    index = load_faiss().IndexFlatIP(encoder.dimensions)
-    index.add(encoder.encode_queries([" ".join(filter(None, parts)) for parts in texts.values()]))
+    vectors = encoder.encode_queries([" ".join(filter(None, parts)) for parts in texts.values()])
+    index = StoredVectors([vectors.astype(np.float16)])
     return DenseRetriever(DenseIndex(index, np.array(list(texts), np.int64)), encoder)  # pyright: ignore
 
 
