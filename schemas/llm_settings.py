@@ -1,6 +1,7 @@
 """Settings of the one way to language models: endpoint, limits, caps on spending."""
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Annotated, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
@@ -82,6 +83,12 @@ class LlmSettings(Settings):
     batch: bool = Field(
         default=False, description="Stages of the corpus ask through the batch service: cheaper, within a day."
     )
+    batch_tokens: int | None = Field(
+        default=None, ge=1, description="Tokens that may wait in batches at once; empty: learned from refusals."
+    )
+    batch_full_price: bool = Field(
+        default=False, description="Calls that batches leave unanswered are asked one by one, at the full price."
+    )
     concurrency: int = Field(default=32, ge=1, le=512, description="Number of concurrent calls.")
     rate: RateSettings = RateSettings()
     retry: RetrySettings = RetrySettings()
@@ -107,12 +114,17 @@ class LlmSettings(Settings):
     @property
     def provider_name(self) -> str:
         """What stands for the endpoint in request keys. Ports are left out: a local server changes them freely."""
-        return self.provider or urlsplit(self.base_url).hostname or ""
+        return self.provider or _host(self.base_url)
 
     @property
     def model_name(self) -> ModelName:
         """The endpoint's name and the model, as results record them."""
         return ModelName(provider=self.provider_name, model=self.model)
+
+
+@cache
+def _host(url: str) -> str:
+    return urlsplit(url).hostname or ""
 
 
 class LlmAccess(NamedTuple):

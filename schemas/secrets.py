@@ -15,8 +15,9 @@ LEAST = 12
 """Characters of the shortest secret; a shorter word (local servers accept any) would be cut out of ordinary text."""
 
 MARK = "[API key]"
+_MARK = MARK.encode()
 
-_written: dict[str, None] = {}
+_written: dict[str, bytes] = {}
 
 
 def learn(*secrets: "SecretStr | str | None") -> None:
@@ -26,7 +27,7 @@ def learn(*secrets: "SecretStr | str | None") -> None:
         if len(secret) >= LEAST:
             escaped = json.dumps(secret)[1:-1]
             for form in (secret, escaped, escaped.replace("/", "\\/"), quote(secret, safe=""), quote(secret)):
-                _written[form] = None
+                _written[form] = form.encode()
 
 
 def redact(text: str) -> str:
@@ -38,6 +39,6 @@ def redact(text: str) -> str:
 
 def redact_bytes(data: bytes) -> bytes:
     """Returns bytes without the secrets."""
-    for form in tuple(_written):
-        data = data.replace(form.encode(), MARK.encode())
+    for form in tuple(_written.values()):
+        data = data.replace(form, _MARK)
     return data

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
+UNBATCHED = "the batch service left this call unanswered; run it again, or set batch_full_price"
+
+
 class Door:
     """Asks a language model, stores every reply, and keeps within budget and rate limit.
 
@@ -54,6 +57,7 @@ class Door:
 
     Attributes:
         outage: Stops the calls when too many fail.
+        stored_only: Whether calls without a stored reply fail, because the batch service has left them unanswered.
 
     Raises:
         StoreError: The cache or replay file cannot be used.
@@ -61,6 +65,7 @@ class Door:
 
     def __init__(self, settings: LlmSettings, api_key: SecretStr | None = None) -> None:
         self.settings = settings
+        self.stored_only = False
         self.profiles = Profiles(settings)
         self.replay = Replay(settings.replay) if settings.replay else None
         self.database = Database(None if settings.replay else settings.cache)
@@ -91,11 +96,21 @@ class Door:
         reply, problem = await self._ask_once(asked)
         if not problem:
             return reply
-        turn = repair_request(asked.request, reply.text, problem, cut=reply.outcome == "cut")
-        second, problem = await self._ask_once(self.prepare(turn, form_included=True))
+        second, problem = await self._ask_once(self._repair(asked, reply, problem))
         if problem:
             second = replace(second, reason=f"no valid answer, also when asked again: {problem}")
         return replace(second, keys=reply.keys + second.keys, usage=_sum(reply.usage, second.usage))
+
+    def _repair(self, asked: PreparedRequest, reply: Reply[Any], problem: str) -> PreparedRequest:
+        turn = repair_request(asked.request, reply.text, problem, cut=reply.outcome == "cut")
+        return self.prepare(turn, form_included=True)
+
+    def repair_of(self, asked: PreparedRequest) -> PreparedRequest | None:
+        """Returns the repair turn that a stored answer of the wrong form needs; None where none is stored."""
+        if (found := self.cache.find(asked.keyed.key)) is None:
+            return None
+        reply, problem = _read(asked.request, found)
+        return self._repair(asked, reply, problem) if problem else None
 
     def prepare(self, request: Request[Any], *, form_included: bool = False) -> PreparedRequest:
         """Returns a request as it is sent; arguments and errors as for `PreparedRequest`."""
@@ -164,6 +179,9 @@ class Door:
                 break
             if exchange := await asyncio.shield(made):
                 return replace(exchange, source="cache")
+        if self.stored_only:
+            self.outage.note(UNBATCHED, transient=True)
+            return Exchange(key, "failed", "cache", UNBATCHED)
         self._in_flight[key] = made = asyncio.get_running_loop().create_future()
         exchange = None
         try:
@@ -307,10 +325,11 @@ def _read(request: Request[AnswerT], exchange: Exchange) -> tuple[Reply[AnswerT]
     if exchange.outcome not in READABLE:
         return reply, ""
     cut = f" (cut off at {request.parameters.max_tokens} tokens)" if completion.cut else ""
-    outcome, reason = read_outcome(completion)
+    known = exchange.source == "provider"  # a stored outcome may be of an earlier version, or tell of the form
+    outcome, reason = (exchange.outcome, exchange.reason) if known else read_outcome(completion)
     if request.answer is None:
         if outcome in ("ok", "cut") and (reply.text or reply.tool_calls):  # the cut text of a free answer is used
-            return replace(reply, outcome="ok", reason=""), ""
+            return reply if reply.outcome == "ok" else replace(reply, outcome="ok", reason=""), ""
         if outcome in ("ok", "cut"):
             outcome, reason = ("cut" if completion.cut else "empty"), f"the answer is empty{cut}"
         return replace(reply, outcome=outcome, reason=reason), ""

@@ -42,9 +42,9 @@ class FilledPrompt(Generic[AnswerT]):
 def ask_by_batch(door: BlockingDoor, access: LlmAccess, requests: Sequence[Request[Any]], poll_s: float = 30.0) -> None:
     """Sends requests to the endpoint's batch service, at its lower price and with answers within a day.
 
-    Replies go to the door's cache, where `FilledPrompt.ask` finds them; requests that a batch leaves unanswered are
-    then asked one by one. Does nothing if every reply comes from a replay file. An interrupted wait resumes open
-    batches.
+    Replies go to the door's cache, where `FilledPrompt.ask` finds them. Calls that batches leave unanswered fail then,
+    or are asked one by one if the settings allow the full price. Does nothing if every reply comes from a replay file.
+    An interrupted wait resumes open batches.
 
     Args:
         door: Its cache and budget are used.
@@ -65,6 +65,7 @@ def ask_by_batch(door: BlockingDoor, access: LlmAccess, requests: Sequence[Reque
         provider = OpenAiProvider(door.door.settings, access.api_key)
         try:
             await BatchClient(door.door, provider, poll_s=poll_s).run(requests)
+            door.door.stored_only = not access.settings.batch_full_price
         finally:
             await provider.close()
 

@@ -56,7 +56,8 @@ class PreparedRequest:
         request, settings = self.request, self._settings
         model = request.model or settings.model
         price = price_of(settings, model)
-        images = sum(isinstance(piece, Image) for message in request.messages for piece in message.pieces)
+        mixed = (message.content for message in request.messages if not isinstance(message.content, str))
+        images = sum(isinstance(piece, Image) for pieces in mixed for piece in pieces)
         written = request.parameters.max_tokens
         bound = Tokens(len(self.keyed.parts) + images * price.image_tokens, written)
         likely = Tokens(len(self.keyed.parts) // BYTES_PER_TOKEN + images * price.image_tokens, written)

@@ -63,7 +63,7 @@ class Profiles:
                 changes |= {name: getattr(profile, name) for name in profile.model_fields_set - _SELECTORS}
         own = {"structured": self._settings.structured, "token_field": self._settings.token_field}
         changes |= {name: value for name, value in own.items() if value is not None}
-        return PLAIN.model_copy(update=changes)
+        return PLAIN.model_copy(update=changes) if changes else PLAIN
 
 
 def fitted(request: Request[Any], profile: ModelProfile) -> Request[Any]:
@@ -72,6 +72,8 @@ def fitted(request: Request[Any], profile: ModelProfile) -> Request[Any]:
     Raises:
         BadInput: It holds pictures or offers functions, and the model takes none.
     """
+    if profile is PLAIN:
+        return request
     if request.tools and not profile.tools:
         raise BadInput(f"stage {request.stage!r} offers functions, which the model's profile rules out (tools = false)")
     if not profile.images and any(isinstance(piece, Image) for piece in _pieces(request)):

@@ -1,13 +1,13 @@
 """The last layer of the door: sends one HTTP request to an OpenAI-compatible endpoint.
 
 Calls go through aiohttp, which at 512 in flight is several times faster than the `openai` package's client. No reply,
-not even an error, can fill the memory. The package's client is used for the batch service.
+not even an error, can fill the memory. The package is used for the batch service alone (`tasks.llm.batch_service`):
+importing it takes as long as hundreds of calls.
 """
 
 import re
 from collections.abc import Mapping
-from functools import cached_property
-from typing import Literal, NamedTuple, cast
+from typing import Literal, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -21,17 +21,12 @@ from schemas.secrets import learn, redact, redact_bytes
 from tasks.http.retry import is_busy, retry_after_s
 from tasks.llm.exchange import SendResult
 from tasks.llm.gate import read_quotas, wait_of
-from tasks.llm.profiles import Profiles
 from tasks.llm.wire import read_completion
 
 try:
     import aiohttp
-    import httpx2
-    import openai
-
-    from tasks.llm.bounded_client import BoundedClient
 except ImportError as error:  # pragma: no cover - the extra is installed where this is tested
-    raise MissingDependency("language models need openai and aiohttp: pip install 'research-arena[llm]'") from error
+    raise MissingDependency("language models need aiohttp: pip install 'research-arena[llm]'") from error
 
 CHUNK = 64 * 1024
 """Bytes of a body that are read at a time."""
@@ -81,6 +76,10 @@ class OpenAiProvider:
         settings: Address and limits.
         api_key: The endpoint's key; any word if it needs none.
 
+    Attributes:
+        base: Address of the endpoint without its query.
+        query: The query.
+
     Raises:
         BadInput: There is no key, or it contains blanks or control characters.
     """
@@ -96,27 +95,10 @@ class OpenAiProvider:
             raise BadInput(f"the API key for {settings.base_url} contains blanks or control characters; copy it again")
         self._settings = settings
         parts = urlsplit(settings.base_url)
-        self._base, self._query = parts._replace(query="").geturl(), dict(parse_qsl(parts.query))
+        self.base, self.query = parts._replace(query="").geturl(), dict(parse_qsl(parts.query))
         self._session: aiohttp.ClientSession | None = None
         self._answered = False
         self._proxy: str | None = None
-
-    @cached_property
-    def client(self) -> openai.AsyncOpenAI:
-        """The official client, for the batch service."""
-        profile = Profiles(self._settings).of(self._settings.model)
-        headers: dict[str, str | openai.Omit] = {"Authorization": openai.Omit(), **self._headers(profile)}
-        return openai.AsyncOpenAI(
-            api_key=self._key,
-            base_url=self._base,
-            max_retries=0,
-            default_query={**self._query, **profile.query},
-            default_headers=cast("dict[str, str]", headers),  # Omit keeps the package from sending the key as it likes
-            http_client=BoundedClient(
-                self._settings.max_reply_bytes,
-                timeout=httpx2.Timeout(self._settings.retry.timeout_s, connect=self._settings.retry.connect_timeout_s),
-            ),
-        )
 
     def _open(self) -> aiohttp.ClientSession:
         """Returns the connections; needs a running event loop."""
@@ -141,17 +123,18 @@ class OpenAiProvider:
         try:
             received = await self._request("POST", "/chat/completions", profile, body)
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            return self._unreachable(error)
+            return self.unreachable(error)
         except TimeoutError:
-            return self._timed_out()
+            return self.timed_out()
         except (aiohttp.ClientError, OSError) as error:
             told = redact(f"{type(error).__name__}: {error}")
             return SendResult(trouble=f"the connection broke off ({told})", retry=True, charged=True)
         if received.status != 200:
-            return self._status(received)
+            return self.read_error(received)
         return self._read(received)
 
-    def _headers(self, profile: ModelProfile) -> dict[str, str]:
+    def headers(self, profile: ModelProfile) -> dict[str, str]:
+        """Returns the headers of a profile, the key's included."""
         bearer = profile.key_header.lower() == "authorization"
         return {**profile.headers, profile.key_header: f"Bearer {self._key}" if bearer else self._key}
 
@@ -166,10 +149,10 @@ class OpenAiProvider:
     async def _request(
         self, method: Literal["GET", "POST"], path: str, profile: ModelProfile, body: bytes | None = None
     ) -> Received:
-        query = {**self._query, **profile.query}
-        url = f"{self._base}{path}" + (f"?{urlencode(query)}" if query else "")
+        query = {**self.query, **profile.query}
+        url = f"{self.base}{path}" + (f"?{urlencode(query)}" if query else "")
         async with self._open().request(
-            method, url, data=body, headers=self._headers(profile), proxy=self._proxy, allow_redirects=False
+            method, url, data=body, headers=self.headers(profile), proxy=self._proxy, allow_redirects=False
         ) as response:
             length = response.content_length
             if length is not None and length <= self._settings.max_reply_bytes:
@@ -195,34 +178,24 @@ class OpenAiProvider:
         body = redact_bytes(received.body)
         completion = read_completion(body)
         if completion.status:
-            return self._status(received._replace(status=completion.status, body=completion.error))
+            return self.read_error(received._replace(status=completion.status, body=completion.error))
         if completion.passing:
             return SendResult(trouble=completion.problem, retry=True, charged=True, quotas=quotas)
         self._answered = True
         return SendResult(body, quotas=quotas, completion=completion)
 
-    def trouble(self, error: openai.APIStatusError | openai.APIConnectionError | httpx2.RequestError) -> SendResult:
-        """Classifies a failed call of `client`; the API key is redacted from the endpoint's message."""
-        if isinstance(error, openai.APIStatusError):
-            response = error.response
-            return self._status(Received(response.status_code, response.headers, response.content))
-        cause = error if isinstance(error, httpx2.RequestError) else error.__cause__
-        if isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout):
-            return self._unreachable(cause)
-        if isinstance(cause, httpx2.TimeoutException):
-            return self._timed_out()
-        told = redact(f"{type(cause).__name__}: {cause}")
-        return SendResult(trouble=f"the connection broke off ({told})", retry=True, charged=True)
-
-    def _unreachable(self, error: Exception) -> SendResult:
+    def unreachable(self, error: Exception) -> SendResult:
+        """Returns the result of an attempt that did not reach the endpoint."""
         told = redact(f"{type(error).__name__}: {error}")
         address = f"cannot reach {self._settings.base_url} ({told}); is it right, and is the server up? Set base_url"
         return SendResult(trouble=address, retry=True, error=TransientError(address))
 
-    def _timed_out(self) -> SendResult:
+    def timed_out(self) -> SendResult:
+        """Returns the result of an attempt without a reply in time."""
         return SendResult(trouble=f"no reply in {self._settings.retry.timeout_s:g} s", retry=True, charged=True)
 
-    def _status(self, received: Received) -> SendResult:
+    def read_error(self, received: Received) -> SendResult:
+        """Returns the result of an attempt that was answered with an error."""
         code, said = error_message(redact_bytes(received.body))
         status, where = received.status, self._settings.base_url
         trouble = f"HTTP {status}: {said}" if said else f"HTTP {status}"
@@ -260,8 +233,6 @@ class OpenAiProvider:
         """Closes the connections."""
         if self._session:
             await self._session.close()
-        if "client" in self.__dict__:
-            await self.client.close()
 
 
 def _proxy_for(url: str) -> str | None:

@@ -169,6 +169,8 @@ def longer(parameters: Parameters) -> Parameters:
 
 def without_reasoning(text: str) -> str:
     """Returns the text after the last end-of-reasoning tag; empty if reasoning began and did not end."""
+    if "<" not in text and "◁" not in text:
+        return text.strip()
     cut = 0
     for end in _REASONING_END.finditer(text):
         cut = end.end()

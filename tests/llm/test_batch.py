@@ -8,15 +8,19 @@ from dataclasses import dataclass, field
 import pytest
 
 from schemas.errors import BadInput, TransientError
-from schemas.llm_settings import BudgetSettings
+from schemas.llm_settings import BudgetSettings, LlmAccess
 from tasks.llm.batch import BatchClient, BatchReport
+from tasks.llm.blocking import BlockingDoor
 from tasks.llm.budget import Budget
 from tasks.llm.cache import Cache
 from tasks.llm.database import Database
 from tasks.llm.door import Door
+from tasks.llm.filled_prompt import ask_by_batch
 from tasks.llm.provider import OpenAiProvider
 from tests.llm.conftest import GOOD, SECRET, SHORT, capped, question, scored
 from tests.llm.scripted_server import Answer, Seen, as_json, completion, error
+
+FULL = "Enqueued token limit reached for m in organization org."
 
 
 @dataclass
@@ -29,6 +33,11 @@ class BatchService:
     files: dict[str, list[dict]] = field(default_factory=dict)
     batches: dict[str, dict] = field(default_factory=dict)
     hiccups: list[Answer] = field(default_factory=list)
+    limit: int | None = None
+    refuses_at_once: bool = False
+    most: int = 0
+    slow: list[str] = field(default_factory=list)
+    form: str = GOOD
 
     def __call__(self, seen: Seen, number: int) -> Answer:
         if self.hiccups:
@@ -41,6 +50,20 @@ class BatchService:
             )
         if (seen.method, seen.path) == ("POST", "/v1/batches"):
             name = f"batch-{len(self.batches)}"
+            waiting = sum(
+                self._size(batch["input_file_id"])
+                for batch in self.batches.values()
+                if batch["status"] == "in_progress"
+            )
+            full = self.limit is not None and waiting + self._size(seen.json["input_file_id"]) > self.limit
+            if full and self.refuses_at_once:
+                return error(429, f"{FULL} Limit: {self.limit:,} enqueued tokens.", "token_limit_exceeded")
+            if full:
+                told = {"code": "token_limit_exceeded", "message": FULL, "param": None, "line": None}
+                failed = {"status": "failed", "errors": {"object": "list", "data": [told]}, "looked": 0}
+                self.batches[name] = {**self._batch(name), "input_file_id": seen.json["input_file_id"], **failed}
+                return as_json(self.batches[name])
+            self.most = max(self.most, waiting + self._size(seen.json["input_file_id"]))
             self.batches[name] = {**self._batch(name), "input_file_id": seen.json["input_file_id"], "looked": 0}
             return as_json(self.batches[name])
         if seen.path.startswith("/v1/batches/"):
@@ -50,12 +73,18 @@ class BatchService:
             return Answer("\n".join(map(json.dumps, lines)).encode(), 200, {"content-type": "application/jsonl"})
         return error(404, f"nothing at {seen.path}")
 
+    def _size(self, file: str) -> int:
+        """Tokens of a file's calls, ten for each."""
+        return 10 * len(self.files[file])
+
     def _batch(self, name: str) -> dict:
         window = {"completion_window": "24h", "created_at": 1, "endpoint": "/v1/chat/completions"}
         return {"id": name, "object": "batch", "status": "in_progress", **window}
 
     def _look(self, batch: dict) -> dict:
         batch["looked"] += 1
+        if batch["status"] == "failed":
+            return batch
         if batch["looked"] == self.looks:
             calls = self.files[batch["input_file_id"]]
             ended = [self._result(call) for call in calls if self._text(call) != "lost"]
@@ -71,12 +100,15 @@ class BatchService:
 
     def _result(self, call: dict) -> dict:
         text = self._text(call)
-        if text == "fault":
+        if text in self.slow:
+            self.slow.remove(text)
+            told = {"response": None, "error": {"code": "batch_expired", "message": "took too long"}}
+        elif text == "fault":
             told = {"response": None, "error": {"code": "batch_expired", "message": "took too long"}}
         elif text == "status":
             told = {"response": {"status_code": 400, "body": {"error": {"message": "too long"}}}, "error": None}
         else:
-            body = json.loads(completion(f"about {text}" if text != "score" else GOOD).body)
+            body = json.loads(completion(f"about {text}" if text != "score" else self.form).body)
             told = {"response": {"status_code": 200, "body": body}, "error": None}
         return {"id": "r", "custom_id": call["custom_id"], **told}
 
@@ -138,7 +170,7 @@ def test_calls_that_fail_alone_are_failed_and_cost_nothing(server, settings, tmp
     assert (spent.calls, spent.tokens) == (1, 110)
     rows = {json.loads(r.parts)["messages"][0]["content"]: r for r in Cache(Database(tmp_path / "c.db")).rows()}
     assert rows["fault"].exchange.reason == "batch call failed: took too long"
-    assert rows["status"].exchange.reason == "batch call failed: too long"
+    assert rows["status"].exchange.reason == "batch call refused: too long"
     assert rows["lost"].exchange.reason == "batch expired"
 
 
@@ -230,3 +262,65 @@ def test_an_endpoint_without_batches_says_so(server, settings, tmp_path):
     server.play([error(400, "batches are off")])
     with pytest.raises(BadInput, match="batches are off"):
         batch(settings(), [question("mice")])
+
+
+@pytest.mark.parametrize("at_once", [True, False], ids=["refused at once", "fails when looked at"])
+def test_what_is_refused_because_too_much_waits_is_sent_again(server, settings, tmp_path, at_once):
+    service = BatchService(limit=60, refuses_at_once=at_once)
+    server.play(service)
+    settings = settings(cache=tmp_path / "c.db", prices=HALF, budget=capped(tokens=100_000))
+    report, _, (spent,) = batch(settings, [question(f"{n}") for n in range(25)])
+    assert (report.answered, report.failed) == (25, 0)
+    assert service.most <= 60
+    assert (spent.calls, spent.tokens) == (25, 25 * 110)
+
+
+def test_batches_keep_to_the_limit_of_tokens_that_is_set(server, settings):
+    service = BatchService()
+    server.play(service)
+    report, *_ = batch(settings(batch_tokens=600), [question(f"{n}") for n in range(25)])
+    assert report.answered == 25
+    assert len(service.batches) >= 3 and service.most <= 120
+    assert all(batch["status"] == "completed" for batch in service.batches.values())
+
+
+def test_a_queue_that_never_empties_ends_the_wait(server, settings, tmp_path, monkeypatch):
+    monkeypatch.setattr("tasks.llm.batch.PATIENCE_S", 0.05)
+    server.play(BatchService(limit=0))
+    with pytest.raises(TransientError, match="takes no batch"):
+        batch(settings(cache=tmp_path / "c.db", budget=capped(tokens=5000)), [question("mice")])
+    assert spent(tmp_path / "c.db") == 0
+
+
+def test_what_expires_is_sent_again_by_batch(server, settings):
+    service = BatchService(slow=["mice"])
+    server.play(service)
+    assert batch(settings(), [question("mice"), question("cats")])[0].answered == 2
+    assert [len(service.files[batch["input_file_id"]]) for batch in service.batches.values()] == [2, 1]
+
+
+def test_an_answer_of_the_wrong_form_is_repaired_by_batch(server, settings, tmp_path):
+    service = BatchService(form="three")
+    server.play(service)
+    settings = settings(cache=tmp_path / "c.db")
+    batch(settings, [scored("score")])
+    asked = len(server.seen)
+    (reply,) = ask_all(settings, [scored("score")])
+    assert (reply.outcome, reply.repaired, reply.source) == ("invalid", True, "cache")
+    assert len(server.seen) == asked
+
+
+@pytest.mark.parametrize("full_price", [False, True])
+def test_what_batches_leave_unanswered_is_asked_at_the_full_price_only_when_told_so(
+    server, settings, tmp_path, full_price
+):
+    service = BatchService()
+    server.play(lambda seen, number: completion("dear") if "chat" in seen.path else service(seen, number))
+    settings = settings(cache=tmp_path / "c.db", batch_full_price=full_price)
+    requests = [question("mice"), question("lost")]
+    with BlockingDoor(settings, SECRET) as door:
+        ask_by_batch(door, LlmAccess(settings, SECRET), requests, poll_s=0.001)
+        replies = door.ask_all(requests)
+    assert [reply.text for reply in replies] == ["about mice", "dear" if full_price else ""]
+    assert [reply.settled for reply in replies] == [True, full_price]
+    assert any("chat" in seen.path for seen in server.seen) == full_price
