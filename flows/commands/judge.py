@@ -42,7 +42,7 @@ def judge(
     """Judge what search engines return for researchers' queries, and compare the engines.
 
     Each paper is judged once per query, even if several engines return it; earlier judgments are reused at no cost.
-    Keys of web services are read from ARENA_S2_API_KEY, ARENA_OPENALEX_API_KEY and ARENA_URL_ENGINE_KEY, and the
+    Keys of web services are read from S2_API_KEY, ARENA_OPENALEX_API_KEY and ARENA_URL_ENGINE_KEY, and the
     contact address to send them from ARENA_MAILTO.
 
     Args:

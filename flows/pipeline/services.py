@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tasks.search.engine import WebAccess
 
 API_KEYS = {
-    "semantic_scholar": "ARENA_S2_API_KEY",
+    "semantic_scholar": "S2_API_KEY",
     "openalex": "ARENA_OPENALEX_API_KEY",
     "url": "ARENA_URL_ENGINE_KEY",
 }

@@ -4,7 +4,7 @@ import fcntl
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from flows.pipeline.fingerprints import Fingerprints
 from schemas.errors import UsageError
@@ -57,6 +57,8 @@ class _Found(NamedTuple):
 def edition_status(store: Store, name: str) -> list[SlotStatus]:
     """Returns every slot that the edition has or has requested, in the order of data.
 
+    Of a published edition nothing would run but the repair of what is missing or damaged: it never changes.
+
     Raises:
         UsageError: There is no such edition.
     """
@@ -68,8 +70,9 @@ def edition_status(store: Store, name: str) -> list[SlotStatus]:
     found |= {slot: _look_at_planned(store, edition, asked, (slot, entry)) for slot, entry in planned.items()}
     asked.save()
     stages = {slot: ref.stage for slot, ref in alone.items()} | {slot: entry.stage for slot, entry in planned.items()}
-    running = {slot for slot, seen in found.items() if seen.state != "built"}
-    following = _following(planned, running)
+    repaired = ("missing", "damaged", "unfinished", "running") if edition.published else get_args(State)
+    running = {slot for slot, seen in found.items() if seen.state != "built" and seen.state in repaired}
+    following = set[str]() if edition.published else _following(planned, running)
     return [
         SlotStatus(
             slot,

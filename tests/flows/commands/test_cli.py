@@ -10,7 +10,9 @@ import pytest
 from cyclopts import App
 
 from flows import cli
+from tasks.retrieval.fusion import reciprocal_rank_fusion
 from tests.flows.conftest import ONE
+from tests.index.conftest import save_tiny_model
 
 TITLE_BM25 = ("--baselines", "title", "--retrievers", "bm25", *ONE)
 
@@ -59,6 +61,29 @@ def test_search_obeys_the_date(arena):
     assert len(hits) == 20
     assert early
     assert max(hit["year"] for hit in early) < max(years)
+
+
+def test_search_falls_back_to_the_index_that_is_there_and_names_its_score(arena):
+    code, out, err = arena("search", "a survey of learning", "--json")
+    assert code == 0 and err == "edition 2026-01-06 has no embeddings of abstract: searching with bm25 alone\n"
+    hits = json.loads(out)
+    assert [hit["BM25"] for hit in hits] == sorted((hit["BM25"] for hit in hits), reverse=True)
+    assert "cosine" not in hits[0] and "score" not in hits[0]
+    assert hits == arena.json("search", "a survey of learning", "--retriever", "bm25", "--field", "abstract")
+    assert arena("search", "x", "--field", "title")[0] == 2
+
+
+def test_a_hybrid_search_shows_both_scores(arena, tmp_path):
+    model = str(save_tiny_model(tmp_path / "tiny", seed=0))
+    assert arena("index", "--model", model, *ONE)[0] == 0
+    hits = arena.json("search", "a survey of learning", "--k", 150)
+    assert {"BM25", "cosine"} < hits[0].keys() and len(hits) == 150
+    assert all(hit["cosine"] is None or -1.001 <= hit["cosine"] <= 1.001 for hit in hits)
+    alone = [
+        arena.json("search", "a survey of learning", "--retriever", name, "--k", 150) for name in ("bm25", "dense")
+    ]
+    fused = reciprocal_rank_fusion([[hit["corpus_id"] for hit in found] for found in alone])[:150]
+    assert [hit["corpus_id"] for hit in hits] == [paper for paper, _ in fused]
 
 
 def test_editions_are_listed_shown_verified_and_published(arena):

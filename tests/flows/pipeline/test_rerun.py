@@ -161,6 +161,19 @@ def test_status_distinguishes_missing_damaged_and_outdated_from_built(copied, mo
     assert found["papers"] == ("built", "no")
 
 
+def test_status_of_a_published_edition_proposes_repairs_and_nothing_else(copied, monkeypatch):
+    Editions(copied).publish("2026-01-06")
+    newer = replace(find_stage("references"), version=99)
+    monkeypatch.setattr("tasks.corpus.references.references", newer)
+    shutil.rmtree(copied.folder(Editions(copied).load("2026-01-06").slots["bm25/abstract"]))
+    (copied.root / FILE).unlink(missing_ok=True)
+    found = states(copied)
+
+    assert found["references"] == ("outdated", "no")
+    assert found["bm25/abstract"] == ("missing", "yes")
+    assert {slot for slot, (_, runs) in found.items() if runs != "no"} == {"bm25/abstract"}
+
+
 def test_status_of_an_edition_without_recipe_is_read_from_its_manifests(copied):
     shutil.rmtree(copied.root / "recipes")
 
