@@ -29,18 +29,21 @@ def serve(
     leases: Count = 1000,
     rate: Count = 1000,
     pdfs: Path | None = None,
+    site: Path | None = None,
     machine: Annotated[Machine | None, FLAT] = None,
 ) -> None:
     """Serve the desk of the store's editions over REST and MCP, until Ctrl-C or SIGTERM.
 
     Systems open runs, lease topics, search, read, follow citations and hand in; every call is recorded. The desk
     answers on this machine only, unless the environment has a server key (ARENA_SERVE_KEY) that clients must send.
+    Reports of editions are pages at /reports/EDITION/, which need no key; others than this machine see published ones.
 
     Args:
         host: Address to listen on.
         leases: Topics of a run that can be leased at once.
         rate: Requests a second that one token may make.
         pdfs: Folder with UUID.pdf at any depth: pages of the papers that questions are about.
+        site: Folder with the pages that `arena site` has written; they are served at /site/.
     """
     machine = machine or Machine()
     learn_environment()
@@ -51,4 +54,5 @@ def serve(
         show_text(f"the desk of {machine.root} answers at {url}")
         sys.stdout.flush()
 
-    serve_desk(Store(machine.root), means, settings, Address(host, port), os.environ.get(KEY) or None, announce)
+    key = os.environ.get(KEY) or None
+    serve_desk(Store(machine.root), means, settings, Address(host, port), key, announce, site)

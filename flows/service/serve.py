@@ -3,6 +3,7 @@
 import ipaddress
 import socket
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import uvicorn
@@ -12,6 +13,7 @@ from flows.pipeline.submissions import enter_run, taken_slots
 from flows.pipeline.summaries import answer_rows, score_rows, tree_rows
 from flows.pipeline.walk import Pipeline, StageLabel, build_labelled
 from flows.service.app import make_app
+from flows.service.pages import add_pages
 from schemas.errors import UsageError
 from schemas.manifest import Ref
 from schemas.settings import Resources
@@ -137,8 +139,9 @@ def serve_desk(
     address: Address,
     key: str | None,
     announce: Callable[[str], None],
+    site: Path | None = None,
 ) -> None:
-    """Serves the desk of a store until SIGTERM or Ctrl-C.
+    """Serves the desk of a store, the reports of its editions and the site, until SIGTERM or Ctrl-C.
 
     Raises:
         UsageError: The address needs a key.
@@ -146,4 +149,5 @@ def serve_desk(
     check_address(address, key)
     with listen(address) as sock:
         app = make_app(make_desk(store, means, settings), key, local=address.is_local)
+        add_pages(app, store, site, drafts=address.is_local)
         make_server(app, announce).run([sock])
