@@ -1,15 +1,19 @@
 """The compose file and the images: pinned, watched, not root, without a secret; their versions are the project's."""
 
+import os
 import re
 import shutil
 import subprocess
+import tarfile
 import tomllib
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from flows.pipeline.site import SITE_URL
 from flows.server.environment import for_flows
 
 INFRA = Path(__file__).parents[2] / "infra"
@@ -29,7 +33,9 @@ def compose() -> dict[str, Any]:
 
 def test_every_service_is_pinned_watched_and_cannot_gain_rights(compose: dict[str, Any]) -> None:
     for name, service in compose["services"].items():
-        assert re.fullmatch(rf"research-arena-[a-z]+:\d+(\.\d+)+|{BY_DIGEST}", service["image"]), name
+        by_digest = rf"{BY_DIGEST}|\$\{{POSTGRES_IMAGE\}}"
+        assert re.fullmatch(rf"research-arena-[a-z]+:\d+(\.\d+)+|{by_digest}", service["image"]), name
+        assert re.fullmatch(r"\d+[gm]|\$\{[A-Z_]+_MEMORY:-\d+[gm]\}", service["mem_limit"]), f"{name}: no memory limit"
         assert "no-new-privileges:true" in service["security_opt"], name
         assert not service.get("privileged"), name
         if service["restart"] != "no":
@@ -46,12 +52,21 @@ def test_no_secret_stands_in_it_and_none_has_a_default(compose: dict[str, Any]) 
         if secret.search(name)
     ]
     assert len(found) >= 6
-    assert all(re.fullmatch(r"\$\{(PREFECT_AUTH_STRING|POSTGRES_PASSWORD)(:\?[^}]+)?\}", value) for value in found)
+    names = "PREFECT_AUTH_STRING|POSTGRES_PASSWORD|ARENA_SERVE_KEY"
+    assert all(re.fullmatch(rf"\$\{{({names})(:\?[^}}]+)?\}}", value) for value in found)
     text = (INFRA / "compose.yaml").read_text()
     assert "${PREFECT_AUTH_STRING:?" in text
     assert "${POSTGRES_PASSWORD:?" in text
     given = dict(re.findall(r"^(\w+)=(.*)$", (INFRA / "env.example").read_text(), re.MULTILINE))
-    assert given == dict.fromkeys(("PREFECT_AUTH_STRING", "POSTGRES_PASSWORD", "PYTHON_IMAGE", "POSTGRES_IMAGE"), "")
+    needed = (
+        "PREFECT_AUTH_STRING",
+        "POSTGRES_PASSWORD",
+        "PYTHON_IMAGE",
+        "POSTGRES_IMAGE",
+        "ARENA_BACKUP",
+        "ARENA_SERVE_KEY",
+    )
+    assert given == dict.fromkeys(needed, "")
 
 
 def test_only_the_uis_own_pages_may_call_the_api(compose: dict[str, Any]) -> None:
@@ -77,8 +92,10 @@ def test_what_services_name_is_there(compose: dict[str, Any]) -> None:
             healthy = how["condition"] == "service_healthy"
             assert healthy == ("healthcheck" in services[other]), f"{name} waits for {other}"
         for volume in service.get("volumes", []):
-            source = re.sub(r"\$\{\w+:-(\w+)\}", r"\1", volume).split(":")[0]
-            assert source in compose["volumes"], volume
+            source = re.sub(r"\$\{\w+:-([/\w]+)\}", r"\1", volume).split(":")[0]
+            on_host = source.startswith(("./", "/", "${ARENA_BACKUP"))
+            assert on_host or source in compose["volumes"], volume
+            assert not source.startswith("./") or (INFRA / source).is_file(), volume
         if "build" in service:
             assert (INFRA / service["build"]["context"] / service["build"]["dockerfile"]).is_file()
             assert re.fullmatch(BY_DIGEST, service["build"]["args"]["PYTHON_IMAGE"])
@@ -116,11 +133,52 @@ def test_images_are_locked_and_do_not_run_as_root(path: Path) -> None:
     assert {*parts, *(f"{module}.py" for module in installed["py-modules"])} <= copied
 
 
+def test_the_gpus_pool_is_cpu_unless_the_profile_is_on_and_people_can_be_told(compose: dict[str, Any]) -> None:
+    command = compose["services"]["set-up"]["command"]
+    assert "--gpu-pool ${ARENA_GPU_POOL:-${COMPOSE_PROFILES:-cpu}}" in command
+    assert command.endswith("${ARENA_NOTIFY:+--notify} ${ARENA_NOTIFY:-}"), "a text: empty words vanish"
+    assert "installation.yaml" in compose["services"]["set-up"]["environment"]["ARENA_INSTALLATION"]
+
+
+def test_reports_and_site_are_served_where_the_workers_artifacts_link_to(compose: dict[str, Any]) -> None:
+    command = " ".join(compose["services"]["site"]["command"])
+    (port,) = compose["services"]["site"]["ports"]
+    assert "arena serve --host 0.0.0.0" in command and port == "127.0.0.1:${ARENA_SITE_PORT:-8642}:8642"
+    link = compose["services"]["cpu-worker"]["environment"][SITE_URL]
+    assert link == "${ARENA_SITE_URL:-http://127.0.0.1:${ARENA_SITE_PORT:-8642}}"
+
+
+def test_a_backup_holds_the_database_and_what_cannot_be_built_again(tmp_path: Path) -> None:
+    store, backup, programs = tmp_path / "store", tmp_path / "backup", tmp_path / "bin"
+    for name in ("editions/e.json", "llm/calls.sqlite", "papers/k/part-0.parquet"):
+        (store / name).parent.mkdir(parents=True)
+        (store / name).write_text(name)
+    backup.mkdir()
+    programs.mkdir()
+    dump = programs / "pg_dump"
+    dump.write_text('#!/bin/sh\nfor word; do case "$word" in --file=*) echo dumped > "${word#--file=}";; esac; done\n')
+    dump.chmod(0o755)
+    old = backup / "prefect-2020-01-01.dump"
+    old.touch()
+    os.utime(old, (0, 0))
+    where = {"PATH": f"{programs}:/usr/bin:/bin", "BACKUP_TO": str(backup), "BACKUP_STORE": str(store)}
+    subprocess.run(["sh", "-eu", INFRA / "backup.sh"], env=where | {"BACKUP_EVERY": "once"}, check=True)
+
+    day = datetime.now(UTC).date().isoformat()
+    assert {path.name for path in backup.iterdir()} == {f"prefect-{day}.dump", f"store-{day}.tar.gz", ".last"}
+    with tarfile.open(backup / f"store-{day}.tar.gz") as archive:
+        assert {name for name in archive.getnames() if "." in name} == {"editions/e.json", "llm/calls.sqlite"}
+    dump.write_text("#!/bin/sh\nexit 1\n")
+    failed = subprocess.run(["sh", "-eu", INFRA / "backup.sh"], env=where | {"BACKUP_EVERY": "once"}, check=False)
+    assert failed.returncode != 0, "a backup that fails ends the service, and so its health"
+
+
 def test_docker_reads_it() -> None:
     if not shutil.which("docker") or subprocess.run(["docker", "compose", "version"], capture_output=True).returncode:
         pytest.skip("no docker compose on this machine")
     secrets = {"PREFECT_AUTH_STRING": "a:b", "POSTGRES_PASSWORD": "c", "PATH": "/usr/local/bin:/usr/bin:/bin"}
     secrets |= dict.fromkeys(("PYTHON_IMAGE", "POSTGRES_IMAGE"), f"image@sha256:{'0' * 64}")
+    secrets |= {"ARENA_BACKUP": "/srv/backup", "ARENA_SERVE_KEY": "d"}
     command = ["docker", "compose", "--file", str(INFRA / "compose.yaml"), "--profile", "gpu", "config", "--quiet"]
     assert subprocess.run(command, env=secrets, capture_output=True, text=True).stderr == ""
     refused = subprocess.run(command, env=secrets | {"POSTGRES_PASSWORD": ""}, capture_output=True, text=True)

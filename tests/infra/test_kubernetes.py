@@ -63,6 +63,9 @@ def test_a_job_gets_gpus_volumes_and_tolerations(pool: str) -> None:
     assert [t["key"] for t in pod["tolerations"]] == (["nvidia.com/gpu"] if pool == "gpu" else [])
     assert {v["name"] for v in container["volumeMounts"]} == {v["name"] for v in pod["volumes"]}
     assert pod["securityContext"]["runAsNonRoot"]
+    image = (KUBERNETES.parent / "docker" / f"{pool}.Dockerfile").read_text()
+    (state,) = (mount["mountPath"] for mount in container["volumeMounts"] if mount["name"] == "state")
+    assert f"ARENA_STATE={state}" in image, "jobs on all machines keep one pace of calls to Semantic Scholar"
     other = job(pool, gpus=2, store_claim="fast", tolerations=[{"key": "spot", "operator": "Exists"}])
     pod = other["spec"]["template"]["spec"]
     assert pod["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] == 2
@@ -93,7 +96,7 @@ def test_only_the_uis_own_pages_may_call_the_api() -> None:
 def test_claims_secrets_and_pools_have_one_name_everywhere() -> None:
     claims = {claim["metadata"]["name"] for claim in yaml.safe_load_all((KUBERNETES / "storage.yaml").read_text())}
     properties = template("cpu")["variables"]["properties"]
-    assert claims == {properties[f"{name}_claim"]["default"] for name in ("store", "releases", "models")}
+    assert claims == {properties[f"{name}_claim"]["default"] for name in ("store", "releases", "models", "state")}
     server = values("server")
     auth = server["server"]["basicAuth"]["existingSecret"]
     for pool in POOLS:
