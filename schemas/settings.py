@@ -1,9 +1,9 @@
 """The settings of the pipeline: frozen, validated before anything runs, shown in forms and in `--help`."""
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from schemas.identifiers import Field as DocumentField
 from schemas.identifiers import RunName
@@ -34,9 +34,21 @@ REQUIRED_DATASETS: Mapping[RetrieverName, tuple[str, ...]] = {
 
 
 class Settings(BaseModel):
-    """Base of all settings: frozen, and unknown fields are refused."""
+    """Base of all settings: frozen, and unknown fields are refused.
+
+    An empty text stands for None where None is the default: forms cannot send anything else for a field left empty.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _leave_out_empty_texts(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        given = cast(dict[str, Any], values)
+        empty = {name for name, field in cls.model_fields.items() if field.default is None and given.get(name) == ""}
+        return {name: value for name, value in given.items() if name not in empty}
 
 
 class Resources(Settings):

@@ -1,107 +1,97 @@
-"""Publishes what a flow run built as artifacts in the Prefect UI: counts, scores, lineage, a link to the report."""
+"""Publishes what a flow run built as artifacts in the Prefect UI: the report, counts, scores, changes, lineage."""
 
-import re
 from collections.abc import Sequence
 
 from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
 
+from flows.jobs.artifact_texts import artifact_key, escape, markdown_table, rounded
+from flows.jobs.runs import finish_run
 from flows.pipeline.capacity import plan_capacity
 from flows.pipeline.changes import change_rows
 from flows.pipeline.plans.steps import Step
-from flows.pipeline.summaries import Row, count_rows, lineage_rows, people_rows, people_tree_rows, score_rows, tree_rows
+from flows.pipeline.site import SITE_URL, report_link, site_url
+from flows.pipeline.summaries import count_rows, lineage_rows, people_rows, people_tree_rows, score_rows, tree_rows
 from flows.pipeline.walk import Pipeline, Slots
-from schemas.messages import plain
 from schemas.settings import Resources
-from tasks.metrics.ranking import RankingTask
+from tasks.metrics.ranking import RankingTask, column_labels
 from tasks.ranking.views import VIEWS
 from tasks.store.editions import Editions
 from tasks.store.store import Store
 
 
-def artifact_key(*parts: str) -> str:
-    """Returns a key that Prefect accepts: lower-case letters, digits and dashes."""
-    return re.sub(r"[^a-z0-9]+", "-", "-".join(parts).lower()).strip("-")
+def publish_results(
+    pipeline: Pipeline, built: Slots, task: RankingTask | None = None, *, trees: bool = False, before: str | None = None
+) -> None:
+    """Publishes what a run has built: one page with the report, counts, scores and changes, and a table of each.
+
+    Args:
+        pipeline: Of the edition.
+        built: The slots that the run visited.
+        task: The task whose scores are shown; None: no scores of runs.
+        trees: Show the scores of trees.
+        before: The edition to compare with; None: none.
+    """
+    edition, store = pipeline.edition, pipeline.store
+    tables = [("counts", f"What each stage of edition {edition} read, kept and dropped", count_rows(store, built))]
+    if task:
+        for labels in VIEWS[task].labels:
+            title = f"{task} on edition {edition}, {labels} labels: mean over topics (95 % interval)"
+            rows = people_rows(score_rows(store, built, task, labels), task)
+            tables.append((f"{task}-{labels}", title, rows))
+    if trees:
+        title = f"organization on edition {edition}: mean over topics with a mind-map"
+        tables.append(("organization", title, people_tree_rows(tree_rows(store, built))))
+    page = [f"# Edition {escape(edition)}", "", *_link_report(pipeline, built)]
+    for key, title, rows in tables:
+        create_table_artifact(rows, key=artifact_key(key, edition), description=title)
+        page += ["", f"## {escape(title)}", "", markdown_table(rows)]
+    if before:
+        page += ["", *publish_changes(store, before, edition)]
+    lineage = markdown_table(lineage_rows(store, Editions(store).load(edition).slots))
+    lineage = f"# Lineage of edition {escape(edition)}\n\n{lineage}"
+    create_markdown_artifact(lineage, key=artifact_key("lineage", edition))
+    create_markdown_artifact("\n".join(page), artifact_key("edition", edition), "What this run has built")
+    finish_run()
 
 
-def publish_build_artifact(pipeline: Pipeline, built: Slots) -> None:
-    """Publishes the counts of each stage, the edition's lineage down to the release files, and a link to the report."""
-    edition = pipeline.edition
-    create_table_artifact(
-        count_rows(pipeline.store, built),
-        key=artifact_key("counts", edition),
-        description=f"What each stage of edition {edition} read, kept and dropped",
-    )
-    slots = Editions(pipeline.store).load(edition).slots
-    lines = [f"# Lineage of edition {escape(edition)}", "", markdown_table(lineage_rows(pipeline.store, slots))]
-    if "report" in built:
-        page = pipeline.store.folder(built["report"]) / "report.html"
-        lines += ["", f"Report: {escape(str(page))}"]
-        create_link_artifact(
-            page.as_uri(), "report.html", artifact_key("report", edition), f"Report of edition {edition}"
-        )
-    create_markdown_artifact("\n".join(lines), key=artifact_key("lineage", edition))
+def _link_report(pipeline: Pipeline, built: Slots) -> list[str]:
+    """Publishes a link to the report, if one was written, and returns it for the page."""
+    if "report" not in built:
+        return []
+    edition, path = pipeline.edition, pipeline.store.folder(built["report"]) / "report.html"
+    site = site_url()
+    if site is None:
+        return [f"Report: {escape(str(path))} (to get a link here: arena serve, and its address in {SITE_URL})"]
+    link = report_link(site, edition)
+    create_link_artifact(link, "Report", artifact_key("report", edition), f"Report of edition {edition}")
+    return [f"[Report of edition {escape(edition)}]({link})"]
 
 
-def publish_plan(pipeline: Pipeline, steps: Sequence[Step], resources: Resources | None) -> None:
+def publish_plan(pipeline: Pipeline, steps: Sequence[Step], resources: Resources) -> None:
     """Publishes what a flow run will take: rows, disk, memory and hours of each stage."""
-    plan = plan_capacity(pipeline.store, pipeline.edition, steps, resources or Resources())
+    plan = plan_capacity(pipeline.store, pipeline.edition, steps, resources)
     create_table_artifact(
-        [stage._asdict() for stage in plan.stages],
+        rounded([stage._asdict() for stage in plan.stages]),
         key=artifact_key("plan", pipeline.edition),
         description=f"Plan for edition {pipeline.edition}: {plan.summary()}",
     )
 
 
-def publish_scores(pipeline: Pipeline, built: Slots, task: RankingTask) -> None:
-    """Publishes the scores of the runs that were built, one table per kind of labels."""
-    for labels in VIEWS[task].labels:
-        create_table_artifact(
-            people_rows(score_rows(pipeline.store, built, task, labels), task),
-            key=artifact_key(task, labels, pipeline.edition),
-            description=f"{task} on edition {pipeline.edition}, {labels} labels: mean over topics (95 % interval)",
-        )
+def publish_changes(store: Store, old: str, new: str) -> list[str]:
+    """Publishes what changed between two editions: the topics, and the scores on topics that stayed the same.
 
-
-def publish_tree_scores(pipeline: Pipeline, built: Slots) -> None:
-    """Publishes the scores of the trees that were built."""
-    create_table_artifact(
-        people_tree_rows(tree_rows(pipeline.store, built)),
-        key=artifact_key("organization", pipeline.edition),
-        description=f"organization on edition {pipeline.edition}: mean over topics with a mind-map",
-    )
-
-
-def publish_changes(store: Store, old: str, new: str) -> None:
-    """Publishes what changed between two editions: the topics, and the scores on topics that stayed the same."""
+    Returns:
+        The lines of the artifact.
+    """
     found = change_rows(store, old, new)
-    lines = [
-        f"# From edition {escape(old)} to {escape(new)}",
+    labels = {name: label for task in VIEWS for name, label in column_labels(task).items()}
+    scores = [row | {"measure": labels.get(str(row["measure"]), row["measure"])} for row in rounded(found.scores)]
+    lines = [f"## From edition {escape(old)} to {escape(new)}", "", "### Topics that changed", ""]
+    lines += [
+        markdown_table(rounded(found.topics)),
         "",
-        "## Topics that changed",
-        "",
-        markdown_table(found.topics),
+        "### Mean scores on topics that stayed the same, and on new topics",
     ]
-    lines += ["", "## Mean scores on topics that stayed the same, and on new topics", "", markdown_table(found.scores)]
+    lines += ["", markdown_table(scores)]
     create_markdown_artifact("\n".join(lines), key=artifact_key("changes", new))
-
-
-def escape(text: str) -> str:
-    """Returns foreign text for Markdown: it is shown as it is, and makes no link, picture, emphasis, HTML or cell."""
-    return re.sub(r"([\\`*_{}\[\]<>|~&!$@])|(?<=:)(?=//)|(?<=\bwww)(?=\.)", r"\\\1", plain(text))
-
-
-def markdown_table(rows: list[Row]) -> str:
-    """Returns rows as a Markdown table whose cells show their text as it is."""
-    if not rows:
-        return "(nothing)"
-    names = list(rows[0])
-    lines = [
-        [escape(name) for name in names],
-        ["---"] * len(names),
-        *[[_cell(row[name]) for name in names] for row in rows],
-    ]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _cell(value: str | int | float | None) -> str:
-    return "" if value is None else escape(str(value))
+    return lines

@@ -10,23 +10,21 @@ import time
 from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import Any, cast
-from uuid import UUID
 
-import httpx
 from prefect import Task, get_run_logger, task
-from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State, TaskRun
 from prefect.states import Completed
 from prefect.tasks import exponential_backoff
 
-from flows.jobs.artifacts import artifact_key, escape
 from flows.jobs.events import emit_stage_failed
 from flows.jobs.limits import acquire_slot
+from flows.jobs.parameters import NEWEST
+from flows.jobs.runs import REPORT_INTERVAL, run_progress
 from flows.pipeline.machine import Machine
 from flows.pipeline.pace import Pace, show_seconds
 from flows.pipeline.stages import StageControl
-from flows.pipeline.walk import Executor, Pipeline, StageLabel, build_labelled, choose_edition
+from flows.pipeline.walk import Executor, Pipeline, StageLabel, build_labelled, choose_edition, newest_edition
 from schemas.errors import TransientError
 from schemas.manifest import Ref
 from schemas.release import ReleaseDataset
@@ -34,9 +32,6 @@ from schemas.settings import Resources, Settings
 from tasks.store.stage import AnyStage
 from tasks.store.store import Request, Store
 from tasks.store.workspace import Progress
-
-REPORT_INTERVAL = 3.0
-"""Seconds between two progress updates of a stage."""
 
 
 def task_executor(store: Store, resources: Resources) -> Executor:
@@ -75,7 +70,7 @@ def _build_stage(
 ) -> State[Ref]:
     request = Request(stage, settings, inputs)
     executes = label.forced or store.find_whole(stage.name, request.key) is None
-    progress = StageProgress(label.slot)
+    progress = StageProgress(label)
     with acquire_slot(settings) if executes else nullcontext():
         built = build_labelled(store, request, resources, label, progress)
     if not built.executed:
@@ -88,44 +83,38 @@ def _build_stage(
 
 
 class StageProgress:
-    """Logs how a stage goes on, and shows it in one progress artifact, every few seconds.
+    """Logs how a stage goes on every few seconds, and shows it in the progress of the run.
 
     Args:
-        slot: Name of the stage's slot.
+        label: Of the stage.
     """
 
-    def __init__(self, slot: str) -> None:
-        self._slot, self._pace = slot, Pace()
-        self._shown_at, self._artifact = time.monotonic(), cast(UUID | None, None)
+    def __init__(self, label: StageLabel) -> None:
+        self._slot, self._pace = label.slot, Pace()
+        self._shown_at = time.monotonic()
+        self._run = run_progress()
+        if self._run:
+            self._run.enter(label.place, label.slot)
 
     def __call__(self, progress: Progress) -> None:
         """Takes a report of the stage."""
         self._pace.update(progress.done, progress.total, progress.note)
         if time.monotonic() - self._shown_at >= REPORT_INTERVAL:
             self._shown_at = time.monotonic()
-            self._show(100 * progress.done / max(progress.total, 1), str(self._pace))
+            get_run_logger().info("%s: %s", self._slot, self._pace)
+            self._show_in_run(progress.done / max(progress.total, 1), str(self._pace))
 
     def finish(self) -> None:
-        """Ends the artifact, if the stage took long enough to have one, at 100 %."""
-        if self._artifact:
-            self._show(100.0, f"finished in {show_seconds(self._pace.seconds)}")
+        """Shows that the stage has ended."""
+        self._show_in_run(1.0, f"finished in {show_seconds(self._pace.seconds)}")
 
-    def _show(self, percent: float, told: str) -> None:
-        description = f"{self._slot}: {told}"
-        get_run_logger().info(description)
-        try:
-            if self._artifact is None:
-                key = artifact_key("progress", self._slot)
-                made = create_progress_artifact(percent, key=key, description=escape(description))
-                self._artifact = cast(UUID, made)
-            else:
-                update_progress_artifact(self._artifact, percent, escape(description))
-        except httpx.HTTPError as error:
-            get_run_logger().warning("progress of %s is not shown: %s", self._slot, error)
+    def _show_in_run(self, part: float, told: str) -> None:
+        if self._run:
+            self._run.show(part, f"{self._slot}: {told}")
 
 
-def task_pipeline(machine: Machine | None, edition: str | None, control: StageControl) -> Pipeline:
-    """Returns the pipeline of an existing edition (None: the only one), whose stages run as Prefect tasks."""
-    machine = machine or Machine()
+def task_pipeline(machine: Machine, edition: str, control: StageControl) -> Pipeline:
+    """Returns the pipeline of an existing edition (`newest`: of the newest release), whose stages are Prefect tasks."""
     store = Store(machine.root)
-    return Pipeline(store, choose_edition(store, edition), task_executor(store, machine), control)
+    name = newest_edition(store) if edition == NEWEST else choose_edition(store, edition)
+    return Pipeline(store, name, task_executor(store, machine), control)

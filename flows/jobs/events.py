@@ -1,9 +1,10 @@
-"""Events that flows send to the Prefect server: a release is available, an edition was published, a stage failed."""
+"""Events that flows send to the Prefect server: what the weekly job found, published editions, failed stages."""
 
 from prefect.events import emit_event
 
 RELEASE_AVAILABLE = "arena.release.available"
 RELEASE_REFUSED = "arena.release.refused"
+NOTHING_NEW = "arena.release.nothing-new"
 EDITION_PUBLISHED = "arena.edition.published"
 STAGE_FAILED = "arena.stage.failed"
 
@@ -26,6 +27,18 @@ def emit_release_refused(release: str, reason: str) -> None:
         RELEASE_REFUSED,
         resource={"prefect.resource.id": f"arena.release.{release}", "prefect.resource.name": release},
         payload={"release": release, "reason": reason},
+    )
+
+
+def emit_nothing_new(last: str | None) -> None:
+    """Announces that the weekly job found no release after the one that was built last (None: none at all)."""
+    emit_event(
+        NOTHING_NEW,
+        resource={
+            "prefect.resource.id": f"arena.week.after.{last or 'nothing'}",
+            "prefect.resource.name": last or "none",
+        },
+        payload={"after": last},
     )
 
 

@@ -23,14 +23,14 @@ def acquire_slot(settings: Settings) -> Generator[None]:
     A missing limit is an error, not permission. Runs without a deployment (`arena demo`, a script) take no slot:
     nobody has set up limits on their server.
     """
-    if not isinstance(getattr(settings, "model", None), ModelName) or not _is_deployed():
+    if not isinstance(getattr(settings, "model", None), ModelName) or not is_deployed():
         yield
         return
     with concurrency(MODELS, occupy=1, lease_duration=LEASE, strict=True, raise_on_lease_renewal_failure=False):
         yield
 
 
-def _is_deployed() -> bool:
+def is_deployed() -> bool:
     """Returns whether the current flow run belongs to a deployment. `prefect.runtime` would ask the server."""
     context = FlowRunContext.get()
     return bool(context and context.flow_run and context.flow_run.deployment_id)

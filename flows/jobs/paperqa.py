@@ -2,8 +2,11 @@
 
 from prefect import flow
 
-from flows.jobs.artifacts import publish_build_artifact
+from flows.jobs.artifacts import publish_results
 from flows.jobs.as_task import task_executor
+from flows.jobs.forms import refresh_choices
+from flows.jobs.parameters import Expert, choose
+from flows.jobs.runs import begin_run
 from flows.pipeline.machine import Machine
 from flows.pipeline.paperqa_walk import answer_questions
 from flows.pipeline.plans.paperqa import PaperQaFiles, PaperQaPlan
@@ -20,6 +23,7 @@ def paperqa(
     settings: PaperQaPlan = PaperQaPlan(),
     control: StageControl = StageControl(),
     machine: Machine | None = None,
+    expert: Expert | None = None,
 ) -> Slots:
     """Runs systems on questions about papers, scores their answers and writes the report.
 
@@ -29,10 +33,13 @@ def paperqa(
         settings: Which systems answer, with which model, and who judges.
         control: Which stages execute, and what they may spend.
         machine: Folders and resources; empty: as the worker's environment says.
+        expert: What a run rarely changes.
     """
-    machine = machine or Machine()
+    settings, control, machine = choose(settings, control, machine, expert)
+    begin_run(f"paperqa {edition}")
     store = Store(machine.root)
     pipeline = Pipeline(store, edition, task_executor(store, machine), control)
     built = answer_questions(pipeline, files, settings)
-    publish_build_artifact(pipeline, built)
+    publish_results(pipeline, built)
+    refresh_choices(machine)
     return built

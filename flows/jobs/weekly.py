@@ -1,5 +1,6 @@
 """The weekly flow: fetches a new release, checks it, builds it, runs systems on it and publishes the edition."""
 
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from prefect import flow, task
@@ -9,9 +10,18 @@ from prefect.states import Completed
 from prefect.tasks import exponential_backoff
 from pydantic import Field
 
-from flows.jobs.artifacts import publish_build_artifact, publish_changes, publish_scores, publish_tree_scores
+from flows.jobs.artifacts import publish_results
 from flows.jobs.as_task import is_transient, task_executor
-from flows.jobs.events import emit_edition_published, emit_release_available, emit_release_refused
+from flows.jobs.events import (
+    emit_edition_published,
+    emit_nothing_new,
+    emit_release_available,
+    emit_release_refused,
+)
+from flows.jobs.forms import refresh_choices
+from flows.jobs.gpu import build_indexes
+from flows.jobs.parameters import Expert, choose
+from flows.jobs.runs import begin_run, finish_run, name_run
 from flows.pipeline.machine import Machine
 from flows.pipeline.release_files import fingerprints_in, open_files, open_update, record_counts
 from flows.pipeline.stages import StageControl
@@ -63,7 +73,8 @@ class Week(NamedTuple):
     base: EditionManifest | None
 
 
-_retrying_task = task(
+_retrying_task = partial(
+    task,
     retries=4,
     retry_delay_seconds=exponential_backoff(backoff_factor=60),
     retry_condition_fn=is_transient,
@@ -78,42 +89,49 @@ def weekly(
     upstream: Upstream | None = None,
     control: StageControl = StageControl(),
     machine: Machine | None = None,
+    expert: Expert | None = None,
 ) -> Slots | State[Any]:
     """Fetches the newest release, builds it, runs the systems on it, publishes the edition and shows what changed.
 
     A week without a new release ends in the state NothingNew, a week whose release is refused in Refused. Neither is a
-    failure, and the existing editions stay as they are.
+    failure, and the existing editions stay as they are. It needs a GPU only for embeddings: where the deployment
+    build-index belongs to another pool, that is where they are made.
 
     Args:
         settings: Where the release comes from, and what is built from it.
         upstream: Where Semantic Scholar is; empty: as the worker's environment says.
         control: Which stages execute.
         machine: Folders and resources; empty: as the worker's environment says.
+        expert: What a run rarely changes.
     """
-    machine = machine or Machine()
+    settings, control, machine = choose(settings, control, machine, expert)
+    upstream = (expert and expert.upstream) or upstream
     store = Store(machine.root)
     last = _last_published(store)
     week = _find_week(settings, upstream, machine, last)
     if week is None:
+        name_run("weekly: nothing new")
+        emit_nothing_new(last.release if last else None)
         return Completed(name="NothingNew", message=f"no release after {last.release if last else 'any in the mirror'}")
+    begin_run(f"weekly {week.release}", walks=4 + bool(week.base) + bool(settings.organization))
     emit_release_available(week.release)
     refusal = _fetch_and_check(settings, upstream, machine, week)
     pipeline = Pipeline(store, week.release, task_executor(store, machine), control)
     built = _build_corpus(pipeline, settings, machine, week) if refusal is None else refusal
     if isinstance(built, str):
         emit_release_refused(week.release, built)
+        finish_run()
         return Completed(name="Refused", message=f"release {week.release} is not built: {built}")
-    built |= pipeline.build_indexes(settings.index) | pipeline.run_systems(settings.runs)
+    refresh_choices(machine)
+    built |= build_indexes(pipeline, settings.index, machine)
+    built |= pipeline.run_systems(settings.runs)
     if settings.organization:
         built |= pipeline.organize(settings.organization)
     built |= pipeline.write_report()
     Editions(store).publish(week.release)
     emit_edition_published(week.release, week.release)
-    publish_build_artifact(pipeline, built)
-    publish_scores(pipeline, built, "discovery")
-    publish_tree_scores(pipeline, built)
-    if last:
-        publish_changes(store, last.name, week.release)
+    trees = settings.organization is not None
+    publish_results(pipeline, built, "discovery", trees=trees, before=last.name if last else None)
     return built
 
 
@@ -124,7 +142,7 @@ def _last_published(store: Store) -> EditionManifest | None:
     return max((e for e in found if e.name == e.release), key=lambda edition: edition.release, default=None)
 
 
-@_retrying_task
+@_retrying_task(name="find-release", task_run_name="find the release")
 def _find_week(
     settings: WeekSettings, upstream: Upstream | None, machine: Machine, last: EditionManifest | None
 ) -> Week | None:
@@ -142,7 +160,7 @@ def _find_week(
     return Week(max(offered), last if settings.way == "diffs" else None)
 
 
-@_retrying_task
+@_retrying_task(name="fetch-release", task_run_name="fetch and check {week.release}")
 def _fetch_and_check(settings: WeekSettings, upstream: Upstream | None, machine: Machine, week: Week) -> str | None:
     """Fetches and checks a release. Returns why it is refused, or None when it is accepted."""
     if settings.source == "service":

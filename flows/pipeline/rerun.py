@@ -86,11 +86,13 @@ def rerun(
     budget = BudgetSettings(run=edition.name, cap=Cap(usd=pipeline.control.max_usd))
     current: Slots = dict(edition.slots)
     built: Slots = {}
-    for slot in walk_order(planned, chosen):
+    order = walk_order(planned, chosen)
+    for index, slot in enumerate(order):
         request = make_request(slot, planned[slot], current, find)
         ref = current.get(slot)
         if slot in chosen or ref is None or not only_version_differs(pipeline.store, ref, request):
-            ref = pipeline.execute(request, StageLabel(slot, forced and slot in chosen, budget, again))
+            label = StageLabel(slot, forced and slot in chosen, budget, again, (index, len(order)))
+            ref = pipeline.execute(request, label)
             editions.record(edition.name, edition.release, {slot: ref})
         current[slot] = built[slot] = ref
     return built

@@ -37,17 +37,21 @@ if TYPE_CHECKING:
 
 Slots = dict[str, Ref]
 
+NO_EDITION = "no edition in {} yet; run: arena build"
+
 
 class StageLabel(NamedTuple):
     """How to execute a request: the name to show, whether to force it, and what it may spend on models.
 
     `again`: outcomes of the subjects that are asked again, of a forced stage; empty: everything is made again.
+    `place`: which stage of its walk it is, from 0, and how many there are.
     """
 
     slot: str
     forced: bool
     budget: BudgetSettings | None = None
     again: frozenset[str] = frozenset()
+    place: tuple[int, int] = (0, 1)
 
 
 Executor = Callable[[Request, StageLabel], Ref]
@@ -196,11 +200,12 @@ class Pipeline:
         Recipes(self.store).plan(self.edition, release, planned, published=frozen)
         budget = BudgetSettings(run=self.edition, cap=Cap(usd=self.control.max_usd))
         built: Slots = {}
-        for step in steps:
+        for index, step in enumerate(steps):
             if self.control.until and stage_position(step.stage.name) > stage_position(self.control.until):
                 continue
             request = Request(step.stage, step.settings, self._inputs(step, known | built))
-            label = StageLabel(step.slot, step.stage.name in self.control.force, budget)
+            forced = step.stage.name in self.control.force
+            label = StageLabel(step.slot, forced, budget, place=(index, len(steps)))
             built[step.slot] = self.execute(request, label)
             editions.record(self.edition, release, {step.slot: built[step.slot]})
         return built
@@ -268,11 +273,26 @@ def choose_edition(store: Store, name: str | None) -> str:
         return names[0]
     if name is None:
         raise UsageError(
-            f"which edition? add --edition with one of: {', '.join(names)}"
-            if names
-            else f"no edition in {store.root} yet; run: arena build"
+            f"which edition? add --edition with one of: {', '.join(names)}" if names else NO_EDITION.format(store.root)
         )
     return editions.load(name).name
+
+
+def newest_edition(store: Store) -> str:
+    """Returns the name of the edition of the newest release; of several, that which is named after its release.
+
+    Editions without documents, as those of AirQA, do not count.
+
+    Raises:
+        UsageError: There is none, or there are several and none is named after its release.
+    """
+    editions = Editions(store)
+    found = [edition for edition in map(editions.load, editions.names()) if "documents" in edition.slots]
+    newest = max((edition.release for edition in found), default=None)
+    names = [edition.name for edition in found if edition.release == newest]
+    if newest is None or (len(names) > 1 and newest not in names):
+        raise UsageError(f"which edition? name one of: {', '.join(names)}" if names else NO_EDITION.format(store.root))
+    return newest if newest in names else names[0]
 
 
 def newest_published(store: Store) -> str | None:

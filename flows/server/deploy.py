@@ -1,239 +1,240 @@
 """Sets up a Prefect server: pools, queues, limits, deployments, automations. Running it again changes nothing.
 
+Everything is read, merged with what people have set on the server, and checked before anything is changed. What was
+deployed last is kept in variables of the server (`arena_deployed_...`): a value that differs from it was set by a
+person, and stays.
+
 Prefect reads the server's password (PREFECT_SERVER_API_AUTH_STRING) and its clients' password
 (PREFECT_API_AUTH_STRING) from the environment. Nothing that is set up here holds them.
 """
 
-from collections.abc import Sequence
-from datetime import timedelta
-from typing import Any, Literal, NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import (
     DeploymentScheduleCreate,
-    GlobalConcurrencyLimitCreate,
-    GlobalConcurrencyLimitUpdate,
-    WorkPoolCreate,
 )
-from prefect.client.schemas.objects import ConcurrencyLimitStrategy, ConcurrencyOptions, StateType
+from prefect.client.schemas.objects import ConcurrencyLimitStrategy, ConcurrencyOptions
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.client.schemas.schedules import CronSchedule
-from prefect.events.actions import ChangeFlowRunState, RunDeployment, SendNotification
-from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture
-from prefect.events.schemas.events import ResourceSpecification
+from prefect.events.schemas.automations import AutomationCore
 from prefect.exceptions import ObjectNotFound
-from prefect.utilities.callables import parameter_schema
-from prefect.workers.process import ProcessWorker
 
-from flows.jobs.events import EDITION_PUBLISHED, RELEASE_AVAILABLE, RELEASE_REFUSED, STAGE_FAILED
+from flows.jobs.forms import Schema, form_of, offered_choices
 from flows.jobs.limits import MODELS
-from flows.server.deployments import CATALOGUE, POOLS, QUEUES, Entry, Job, PoolName, deployment_entry
-from flows.server.settings import DeploySettings
+from flows.server.automations import automations
+from flows.server.choices import check_parameters, choices_here
+from flows.server.deployments import CATALOGUE, POOLS, Entry, Job, deployment_entry
+from flows.server.kept import Difference, merge
+from flows.server.pools import Change, set_up_limit, set_up_pool
+from flows.server.records import describe, read_record, write_record
+from flows.server.settings import DeploySettings, Installation
 from schemas.errors import UsageError
 
-HEARTBEAT_TIMEOUT = timedelta(seconds=90)
-"""A run without a heartbeat for this long is lost; heartbeats come every 30 s."""
 
-WEEK = timedelta(days=6)
+class Planned(NamedTuple):
+    """A deployment as it is going to be.
 
-FINAL_EVENTS = [f"prefect.flow-run.{state}" for state in ("Completed", "Failed", "Cancelled", "Crashed")]
+    Attributes:
+        job: Its job.
+        found: The deployment on the server; None: there is none yet.
+        wanted: What the installation says, the part that people can change in the UI.
+        merged: The same after the merge.
+        form: The form of its runs.
+        differences: What people have set and keep.
+    """
+
+    job: Job
+    found: DeploymentResponse | None
+    wanted: dict[str, Any]
+    merged: dict[str, Any]
+    form: Schema
+    differences: list[Difference]
 
 
-class Change(NamedTuple):
-    """What was done to one object on the server."""
-
-    kind: str
-    name: str
-    what: Literal["created", "updated", "unchanged"]
-
-
-def deploy_to_server(settings: DeploySettings | None = None, jobs: Sequence[Job] = CATALOGUE) -> list[Change]:
+def deploy_to_server(
+    installation: Installation | None = None, jobs: Sequence[Job] = CATALOGUE, overwrite: Collection[str] = ()
+) -> list[Change]:
     """Deploys to the server of PREFECT_API_URL."""
     with get_client(sync_client=True) as client:
-        return deploy(client, settings, jobs)
+        return deploy(client, installation, jobs, overwrite)
 
 
 def deploy(
-    client: SyncPrefectClient, settings: DeploySettings | None = None, jobs: Sequence[Job] = CATALOGUE
+    client: SyncPrefectClient,
+    settings: DeploySettings | None = None,
+    jobs: Sequence[Job] = CATALOGUE,
+    overwrite: Collection[str] = (),
 ) -> list[Change]:
-    """Makes the server match the catalogue. What people paused or turned off stays that way.
+    """Makes the server match the installation. What people set, paused or turned off there stays that way.
 
-    Existing pools stay as they are, whatever their type.
+    Args:
+        client: Of the server.
+        settings: The installation; None: the defaults.
+        jobs: The jobs to deploy.
+        overwrite: Jobs whose deployments get the installation's values whatever people have set.
 
     Raises:
-        UsageError: The notification block does not exist.
+        UsageError: The installation names a job, a pool or a notification block that does not exist, or a value that a
+            form refuses; nothing was changed.
     """
     settings = settings or DeploySettings()
-    changes = [change for pool in POOLS for change in _set_up_pool(client, pool)]
-    changes.append(_set_up_limit(client, MODELS, settings.model_stages))
-    deployed = {job.name: _set_up_deployment(client, job, settings.gpu_pool) for job in jobs}
-    changes += [change for _, change in deployed.values()]
-    wanted = automations({name: found for name, (found, _) in deployed.items()}, _block(client, settings.notify))
-    return changes + [_set_up_automation(client, automation) for automation in wanted]
+    installation = settings if isinstance(settings, Installation) else Installation(**settings.model_dump())
+    names = {job.name for job in CATALOGUE}
+    if unknown := sorted({*installation.jobs, *overwrite} - names):
+        raise UsageError(f"no job is named {', '.join(unknown)}; there are: {', '.join(sorted(names))}")
+    block = _block(client, installation.notify)
+    here = choices_here()
+    planned = [_plan(client, job, installation, here, job.name in overwrite) for job in jobs]
+    for plan in planned:
+        _check(client, plan)
+    changes = [change for pool in POOLS for change in set_up_pool(client, pool)]
+    changes.append(set_up_limit(client, MODELS, installation.model_stages))
+    deployed: dict[str, UUID] = {}
+    for plan in planned:
+        deployed[plan.job.name], change = _set_up_deployment(client, plan)
+        changes.append(change)
+    return changes + [_set_up_automation(client, wanted) for wanted in automations(deployed, block)]
 
 
-def _set_up_pool(client: SyncPrefectClient, pool: PoolName) -> list[Change]:
-    changes: list[Change] = []
+def _plan(
+    client: SyncPrefectClient,
+    job: Job,
+    installation: Installation,
+    here: Mapping[str, Sequence[str]],
+    overwrite: bool,
+) -> Planned:
+    flow, entry = job.load(), deployment_entry(job, installation)
+    found = _find(client, f"{flow.name}/{job.deployment}") or _find(client, f"{flow.name}/{job.name}")
+    offered = offered_choices(found.parameter_openapi_schema) if found else {}
+    wanted, form = _changeable(entry), form_of(flow, offered | dict(here))
+    if found is None or overwrite:
+        return Planned(job, found, wanted, wanted, form, [])
+    merged, differences = merge(read_record(client, job.name), _changeable_of(found), wanted)
+    return Planned(job, found, wanted, cast(dict[str, Any], merged), form, differences)
+
+
+def _find(client: SyncPrefectClient, name: str) -> DeploymentResponse | None:
     try:
-        client.read_work_pool(pool)
-        changes.append(Change("pool", pool, "unchanged"))
+        return client.read_deployment_by_name(name)
     except ObjectNotFound:
-        template = ProcessWorker.get_default_base_job_template()
-        client.create_work_pool(
-            WorkPoolCreate(name=pool, description=POOLS[pool], type="process", base_job_template=template)
-        )
-        changes.append(Change("pool", pool, "created"))
-    for name, priority in QUEUES.items():
-        try:
-            queue = client.read_work_queue_by_name(name, pool)
-            changes.append(Change("queue", f"{pool}/{name}", "unchanged"))
-            if queue.priority != priority:
-                client.update_work_queue(queue.id, priority=priority)
-                changes[-1] = changes[-1]._replace(what="updated")
-        except ObjectNotFound:
-            client.create_work_queue(name, priority=priority, work_pool_name=pool)
-            changes.append(Change("queue", f"{pool}/{name}", "created"))
-    return changes
+        return None
 
 
-def _set_up_limit(client: SyncPrefectClient, name: str, limit: int) -> Change:
-    try:
-        found = client.read_global_concurrency_limit_by_name(name)
-    except ObjectNotFound:
-        client.create_global_concurrency_limit(GlobalConcurrencyLimitCreate(name=name, limit=limit))
-        return Change("limit", name, "created")
-    if found.limit == limit:
-        return Change("limit", name, "unchanged")
-    client.update_global_concurrency_limit(name, GlobalConcurrencyLimitUpdate(limit=limit))
-    return Change("limit", name, "updated")
-
-
-def _set_up_deployment(client: SyncPrefectClient, job: Job, gpu_pool: PoolName) -> tuple[UUID, Change]:
-    flow, entry = job.load(), deployment_entry(job, gpu_pool)
+def _changeable(entry: Entry) -> dict[str, Any]:
+    """Returns the part of a deployment that people can change in the UI."""
     pool = entry["work_pool"]
-    wanted: dict[str, Any] = {
-        "entrypoint": entry["entrypoint"],
-        "work_pool_name": pool["name"],
-        "work_queue_name": pool["work_queue_name"],
-        "description": entry["description"],
+    return {
         "parameters": entry["parameters"],
-        "parameter_openapi_schema": parameter_schema(flow).model_dump_for_openapi(),
-        "enforce_parameter_schema": entry["enforce_parameter_schema"],
-        "pull_steps": [],
+        "pool": pool["name"],
+        "queue": pool["work_queue_name"],
         "job_variables": pool["job_variables"],
+        "tags": sorted(entry["tags"]),
+        "limit": entry.get("concurrency_limit", {}).get("limit"),
+        "schedules": {
+            cron["slug"]: {"cron": cron["cron"], "timezone": cron["timezone"]} for cron in entry.get("schedules", [])
+        },
     }
-    try:
-        found = client.read_deployment_by_name(f"{flow.name}/{job.name}")
-    except ObjectNotFound:
-        found = None
-    if found and _is_as_wanted(found, entry, wanted):
-        return found.id, Change("deployment", job.name, "unchanged")
-    limit = entry.get("concurrency_limit")
+
+
+def _changeable_of(found: DeploymentResponse) -> dict[str, Any]:
+    """Returns the same of a deployment on the server; schedules without a name are people's and are not looked at."""
+    limit = found.global_concurrency_limit
+    return {
+        "parameters": found.parameters,
+        "pool": found.work_pool_name,
+        "queue": found.work_queue_name,
+        "job_variables": found.job_variables or {},
+        "tags": sorted(found.tags),
+        "limit": limit.limit if limit else None,
+        "schedules": {
+            known.slug: {"cron": known.schedule.cron, "timezone": known.schedule.timezone}
+            if isinstance(known.schedule, CronSchedule)
+            else {"other": known.schedule.model_dump(mode="json")}
+            for known in found.schedules
+            if known.slug
+        },
+    }
+
+
+def _check(client: SyncPrefectClient, plan: Planned) -> None:
+    """Checks a deployment before anything is changed.
+
+    Raises:
+        UsageError: Its form refuses one of its parameters, or it has no such pool.
+    """
+    if wrong := check_parameters(plan.job, plan.merged["parameters"], plan.form):
+        raise UsageError(
+            f"job {plan.job.name}: {wrong}; nothing was deployed. Change jobs.{plan.job.name}.parameters of the "
+            f"installation, or, where it was saved in the UI, there (or: arena deploy --overwrite {plan.job.name})"
+        )
+    pool = plan.merged["pool"]
+    if pool not in POOLS:
+        try:
+            client.read_work_pool(pool)
+        except ObjectNotFound as error:
+            raise UsageError(
+                f"job {plan.job.name}: no work pool is named {pool}; nothing was deployed. Create it, or choose "
+                f"one of: {', '.join(POOLS)}"
+            ) from error
+
+
+def _set_up_deployment(client: SyncPrefectClient, plan: Planned) -> tuple[UUID, Change]:
+    job, found, merged, flow = plan.job, plan.found, plan.merged, plan.job.load()
+    told = describe(plan.differences)
+    fixed: dict[str, Any] = {
+        "entrypoint": job.entrypoint,
+        "description": job.description(),
+        "parameter_openapi_schema": plan.form,
+        "enforce_parameter_schema": True,
+        "pull_steps": [],
+    }
+    write_record(client, job.name, plan.wanted)
+    as_wanted = found and all((getattr(found, name) or None) == (value or None) for name, value in fixed.items())
+    if found and as_wanted and found.name == job.deployment and _changeable_of(found) == merged:
+        return found.id, Change("deployment", job.name, "unchanged", told)
+    limit = merged["limit"]
     made = client.create_deployment(
         flow_id=client.create_flow_from_name(flow.name),
-        name=job.name,
-        schedules=_schedules(entry, found),
-        concurrency_limit=limit["limit"] if limit else None,
-        concurrency_options=ConcurrencyOptions(collision_strategy=ConcurrencyLimitStrategy(limit["collision_strategy"]))
-        if limit
-        else None,
+        name=job.deployment,
+        parameters=merged["parameters"],
+        work_pool_name=merged["pool"],
+        work_queue_name=merged["queue"],
+        job_variables=merged["job_variables"],
+        tags=merged["tags"],
+        schedules=_schedules(merged["schedules"], found),
+        concurrency_limit=limit,
+        concurrency_options=ConcurrencyOptions(collision_strategy=ConcurrencyLimitStrategy.ENQUEUE) if limit else None,
         paused=found.paused if found else False,
-        **wanted,
+        **fixed,
     )
-    return made, Change("deployment", job.name, "updated" if found else "created")
+    if found and found.id != made:  # it had another name
+        client.delete_deployment(found.id)
+    return made, Change("deployment", job.name, "updated" if found else "created", told)
 
 
-def _is_as_wanted(found: DeploymentResponse, entry: Entry, wanted: dict[str, Any]) -> bool:
-    limit = found.global_concurrency_limit.limit if found.global_concurrency_limit else None
-    limit_wanted = entry.get("concurrency_limit", {}).get("limit")
-    crons = [(known.slug, known.schedule) for known in found.schedules if isinstance(known.schedule, CronSchedule)]
-    known = [{"slug": slug, "cron": schedule.cron, "timezone": schedule.timezone} for slug, schedule in crons]
-    same = all((getattr(found, name) or None) == (value or None) for name, value in wanted.items())
-    return same and limit == limit_wanted and known == entry.get("schedules", []) and len(known) == len(found.schedules)
-
-
-def _schedules(entry: Entry, found: DeploymentResponse | None) -> list[DeploymentScheduleCreate]:
-    active = {schedule.slug: schedule.active for schedule in found.schedules} if found else {}
-    return [
+def _schedules(merged: Mapping[str, Any], found: DeploymentResponse | None) -> list[DeploymentScheduleCreate]:
+    """Returns the schedules of a deployment: ours, active or not as people have set them, and those of people."""
+    known = {schedule.slug: schedule for schedule in found.schedules} if found else {}
+    ours = [
         DeploymentScheduleCreate(
             schedule=CronSchedule(cron=wanted["cron"], timezone=wanted["timezone"]),
-            slug=wanted["slug"],
-            active=active.get(wanted["slug"], True),
+            slug=slug,
+            active=known[slug].active if slug in known else True,
         )
-        for wanted in entry.get("schedules", [])
+        for slug, wanted in merged.items()
+        if "cron" in wanted
     ]
-
-
-def automations(deployed: dict[str, UUID], block: UUID | None) -> list[AutomationCore]:
-    """Returns what the server does by itself: mark lost runs as Crashed, start the weekly job, notify people."""
-    found = [_lost_runs()]
-    if "weekly" in deployed:
-        found.append(
-            AutomationCore(
-                name="arena: a release is there",
-                description="Starts the weekly job when a release becomes available, once per release.",
-                trigger=_event(RELEASE_AVAILABLE, "arena.release.*", once_in=WEEK),
-                actions=[
-                    RunDeployment(
-                        source="selected", deployment_id=deployed["weekly"], parameters={}, job_variables=None
-                    )
-                ],
-            )
+    others = {slug for slug, wanted in merged.items() if "cron" not in wanted}
+    return ours + [
+        DeploymentScheduleCreate(
+            schedule=theirs.schedule, slug=theirs.slug, active=theirs.active, parameters=theirs.parameters
         )
-    if block:
-        found += [
-            _notify(block, "arena: an edition was published", EDITION_PUBLISHED, "arena.edition.*"),
-            _notify(block, "arena: a release was refused", RELEASE_REFUSED, "arena.release.*"),
-            _notify(block, "arena: a stage failed", STAGE_FAILED, "arena.stage.*"),
-            _notify(block, "arena: a run crashed", "prefect.flow-run.Crashed", "prefect.flow-run.*"),
-        ]
-    return found
-
-
-def _lost_runs() -> AutomationCore:
-    return AutomationCore(
-        name="arena: lost runs",
-        description=f"Marks a run as Crashed after {HEARTBEAT_TIMEOUT.seconds} s without a heartbeat.",
-        trigger=EventTrigger(
-            match=ResourceSpecification({"prefect.resource.id": "prefect.flow-run.*"}),
-            for_each={"prefect.resource.id"},
-            after={"prefect.flow-run.heartbeat"},
-            expect={"prefect.flow-run.heartbeat", *FINAL_EVENTS},
-            posture=Posture.Proactive,
-            threshold=1,
-            within=HEARTBEAT_TIMEOUT,
-        ),
-        actions=[
-            ChangeFlowRunState(
-                name=None,
-                force=False,
-                state=StateType.CRASHED,
-                message="no heartbeat: the process or its machine is gone; retry the run, finished shards are kept",
-            )
-        ],
-    )
-
-
-def _notify(block: UUID, name: str, event: str, resource: str) -> AutomationCore:
-    body = "{{ event.resource.name }}: {{ event.event }}\n{{ event.payload }}"
-    return AutomationCore(
-        name=name,
-        trigger=_event(event, resource),
-        actions=[SendNotification(block_document_id=block, subject=name, body=body)],
-    )
-
-
-def _event(name: str, resource: str, once_in: timedelta = timedelta(0)) -> EventTrigger:
-    """Returns a trigger that fires on an event, at most once in `once_in` per resource."""
-    return EventTrigger(
-        match=ResourceSpecification({"prefect.resource.id": resource}),
-        for_each={"prefect.resource.id"},
-        expect={name},
-        posture=Posture.Reactive,
-        threshold=1,
-        within=once_in,
-    )
+        for theirs in (found.schedules if found else ())
+        if not theirs.slug or theirs.slug in others
+    ]
 
 
 def _set_up_automation(client: SyncPrefectClient, wanted: AutomationCore) -> Change:

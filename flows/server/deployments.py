@@ -6,11 +6,12 @@
 import sys
 from importlib import import_module
 from typing import Any, Literal, NotRequired, TypedDict, cast
-from zoneinfo import ZoneInfo
 
 import yaml
 from prefect import Flow
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field
+
+from flows.server.settings import Installation, JobSettings, Schedule
 
 PoolName = Literal["cpu", "gpu"]
 QueueName = Literal["default", "repair"]
@@ -24,26 +25,14 @@ POOLS: dict[PoolName, str] = {
 QUEUES: dict[QueueName, int] = {"repair": 1, "default": 2}
 """Queues of every pool, with their priority. 1 is served first, so that a repair does not wait for a week's work."""
 
+TAG = "arena"
+"""Tag of every deployment of this project, and so of its runs: notifications are about these runs alone."""
+
 ENVIRONMENT: dict[str, str] = {
     "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
     "PREFECT_LOGGING_EXTRA_LOGGERS": "tasks,flows",
 }
 """Environment of every run: heartbeats for the automation on lost runs, and the stages' log lines in the UI."""
-
-
-class Schedule(BaseModel):
-    """When a deployment runs by itself: a cron line in local time, so that daylight saving time does not move it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    cron: str = Field(pattern=r"^\S+( \S+){4}$", description="Minute, hour, day, month, day of the week.")
-    timezone: str = Field(description="IANA name, for example America/New_York.")
-
-    @field_validator("timezone")
-    @classmethod
-    def _known(cls, name: str) -> str:
-        ZoneInfo(name)
-        return name
 
 
 class Job(BaseModel):
@@ -57,6 +46,8 @@ class Job(BaseModel):
         schedule: When it runs by itself; None: when someone or an event starts it.
         limit: How many of its runs may be under way; others wait their turn. None: any number.
         parameters: What differs from the flow's defaults. No secrets: parameters are stored and shown.
+        kind: What sort of job it is: a tag of the deployment and of its runs.
+        shown_as: Name of the deployment where it is another than the job's, so that it sorts elsewhere in lists.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -68,6 +59,13 @@ class Job(BaseModel):
     schedule: Schedule | None = None
     limit: int | None = Field(default=None, ge=1)
     parameters: dict[str, Any] = Field(default_factory=dict)
+    kind: Literal["week", "build", "systems", "repair", "housekeeping"]
+    shown_as: str | None = None
+
+    @property
+    def deployment(self) -> str:
+        """The deployment's name."""
+        return self.shown_as or self.name
 
     def load(self) -> Flow[Any, Any]:
         """Imports the flow and returns it."""
@@ -84,29 +82,32 @@ _HOME = "America/New_York"
 CATALOGUE: tuple[Job, ...] = (
     Job(
         name="weekly",
+        shown_as="arena-weekly",  # lists are sorted by name, and this is what people look for
         entrypoint="flows.jobs.weekly.weekly",
-        pool="gpu",
+        kind="week",
         schedule=Schedule(cron="0 6 * * 2", timezone=_HOME),
         limit=1,
     ),
     Job(
         name="resync",
         entrypoint="flows.jobs.resync.resync",
+        kind="housekeeping",
         schedule=Schedule(cron="0 6 3 */3 *", timezone=_HOME),
         limit=1,
     ),
-    Job(name="build-corpus", entrypoint="flows.jobs.build_corpus.build_corpus"),
-    Job(name="build-index", entrypoint="flows.jobs.build_index.build_index", pool="gpu"),
-    Job(name="discovery", entrypoint="flows.jobs.ranking.discovery"),
-    Job(name="selection", entrypoint="flows.jobs.ranking.selection"),
-    Job(name="organization", entrypoint="flows.jobs.organization.organization"),
-    Job(name="paper-search", entrypoint="flows.jobs.search.paper_search"),
-    Job(name="paperqa", entrypoint="flows.jobs.paperqa.paperqa"),  # waits for models most of the time: a GPU would idle
-    Job(name="rerun-stage", entrypoint="flows.jobs.rerun.rerun_stage", queue="repair"),
-    Job(name="rerun-stage-gpu", entrypoint="flows.jobs.rerun.rerun_stage", pool="gpu", queue="repair"),
+    Job(name="build-corpus", entrypoint="flows.jobs.build_corpus.build_corpus", kind="build"),
+    Job(name="build-index", entrypoint="flows.jobs.build_index.build_index", kind="build", pool="gpu"),
+    Job(name="discovery", entrypoint="flows.jobs.ranking.discovery", kind="systems"),
+    Job(name="selection", entrypoint="flows.jobs.ranking.selection", kind="systems"),
+    Job(name="organization", entrypoint="flows.jobs.organization.organization", kind="systems"),
+    Job(name="paper-search", entrypoint="flows.jobs.search.paper_search", kind="systems"),
+    Job(name="paperqa", entrypoint="flows.jobs.paperqa.paperqa", kind="systems"),
+    Job(name="rerun-stage", entrypoint="flows.jobs.rerun.rerun_stage", kind="repair", queue="repair"),
+    Job(name="rerun-stage-gpu", entrypoint="flows.jobs.rerun.rerun_stage", kind="repair", pool="gpu", queue="repair"),
     Job(
         name="clean-up",
         entrypoint="flows.jobs.clean_up.clean_up",
+        kind="housekeeping",
         schedule=Schedule(cron="0 4 * * 0", timezone=_HOME),
         limit=1,
     ),
@@ -143,6 +144,7 @@ class Entry(TypedDict):
     name: str
     entrypoint: str
     description: str
+    tags: list[str]
     parameters: dict[str, Any]
     enforce_parameter_schema: bool
     work_pool: WorkPool
@@ -150,22 +152,26 @@ class Entry(TypedDict):
     concurrency_limit: NotRequired[Limit]
 
 
-def deployment_entry(job: Job, gpu_pool: PoolName = "gpu") -> Entry:
-    """Returns a job's deployment; jobs of the GPU pool go to `gpu_pool`."""
+def deployment_entry(job: Job, installation: Installation | None = None) -> Entry:
+    """Returns a job's deployment, with what the installation sets for it."""
+    installation = installation or Installation()
+    own = installation.jobs.get(job.name, JobSettings())
+    schedule = None if own.schedule == "none" else own.schedule or job.schedule
     entry: Entry = {
-        "name": job.name,
+        "name": job.deployment,
         "entrypoint": job.entrypoint,
         "description": job.description(),
-        "parameters": dict(job.parameters),
+        "tags": [TAG, job.kind],
+        "parameters": {**job.parameters, **own.parameters},
         "enforce_parameter_schema": True,
         "work_pool": {
-            "name": gpu_pool if job.pool == "gpu" else job.pool,
+            "name": own.pool or (installation.gpu_pool if job.pool == "gpu" else job.pool),
             "work_queue_name": job.queue,
             "job_variables": {"env": dict(ENVIRONMENT)},
         },
     }
-    if job.schedule:
-        entry["schedules"] = [{"slug": job.name, "cron": job.schedule.cron, "timezone": job.schedule.timezone}]
+    if schedule:
+        entry["schedules"] = [{"slug": job.name, "cron": schedule.cron, "timezone": schedule.timezone}]
     if job.limit:
         entry["concurrency_limit"] = {"limit": job.limit, "collision_strategy": "ENQUEUE"}
     return entry

@@ -54,7 +54,7 @@ def prefect_api(folder: Path, port: int = 0) -> Generator[str]:
         with send_events_and_logs():
             yield configured
         return
-    port = _free_port(port)
+    port = free_port(port)
     url, auth = f"http://{HOST}:{port}/api", f"arena:{secrets.token_urlsafe(24)}"
     _make_private(folder)
     _write_private(folder / AUTH_FILE, auth)
@@ -111,7 +111,7 @@ def send_events_and_logs() -> Generator[None]:
             sender.drain_all(timeout=SHUTDOWN_TIMEOUT)
 
 
-def _free_port(port: int) -> int:
+def free_port(port: int) -> int:
     """Returns the port, or any free one for 0.
 
     Raises:
@@ -132,6 +132,8 @@ def _free_port(port: int) -> int:
 def _start(port: int, log: Path, settings: dict[str, str]) -> "subprocess.Popen[bytes]":
     """Starts a server whose pages and API refuse strangers: other users, and pages of other origins."""
     settings |= {
+        "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
+        "PREFECT_UI_URL": f"http://{HOST}:{port}",  # links in notifications
         "PREFECT_SERVER_API_AUTH_STRING": settings["PREFECT_API_AUTH_STRING"],
         "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": f"http://{HOST}:{port}",
         "PREFECT_SERVER_UI_API_URL": "/api",  # the page talks to the server that served it, whatever its port

@@ -19,6 +19,7 @@ import httpx
 import psutil
 import pytest
 
+from flows.server.deployments import CATALOGUE
 from tasks.demo.release import SyntheticSettings, write_release
 from tasks.demo.standin.server import NAME, StandIn, StandInSettings
 from tasks.store.editions import Editions
@@ -35,7 +36,7 @@ INDEX = {"bm25_fields": ["abstract"], "dense_fields": ["abstract"], "encoder": E
 CANARY = "canary-7f1c-never-written"
 """Stands in every variable for a key."""
 
-KEYS = ("S2_API_KEY", "ARENA_LLM_API_KEY", "OPENAI_API_KEY", "ARENA_S2_API_KEY", "ARENA_OPENALEX_API_KEY")
+KEYS = ("S2_API_KEY", "ARENA_LLM_API_KEY", "OPENAI_API_KEY", "ARENA_OPENALEX_API_KEY")
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "CRASHED")
 
 QUESTIONS_AT_ONCE = 4
@@ -97,6 +98,7 @@ class Site:
             "PREFECT_API_URL": f"{self.url}/api",
             "PREFECT_HOME": str(folder / "prefect"),
             "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+            "PREFECT_UI_URL": self.url,
             "PREFECT_SERVER_DATABASE_TIMEOUT": "60",
             "PYTHONPATH": str(REPOSITORY),
             "ARENA_ROOT": str(folder / "store"),
@@ -152,7 +154,8 @@ class Site:
         return done
 
     def deployment(self, name: str) -> dict[str, Any]:
-        return self.get(f"/deployments/name/{name}/{name}")
+        (job,) = (job for job in CATALOGUE if job.name == name)
+        return self.get(f"/deployments/name/{job.load().name}/{job.deployment}")
 
     def get(self, path: str) -> Any:
         return self._ask("GET", path)

@@ -48,8 +48,16 @@ def test_a_form_has_labels_help_and_choices_and_its_run_ends_with_artifacts(site
     shown = page.locator("body").inner_text()
     page.screenshot(path=out / "form.png", full_page=True)
 
-    for words in ("Id of the release", "Papers that become documents", "Horizon of a survey", "full_text"):
+    for words in ("Release", "Id of the release", "Papers that become documents", "full_text", "Expert settings"):
         assert words in shown, words
+    for words in ("Horizon of a survey", "Folder of the store", "survey_selector"):
+        assert words not in shown, f"{words}: the expert group is closed, titles are words"
+    assert "str" not in shown.split()
+    assert shown.index("Survey selector") < shown.index("Expert settings")
+    page.get_by_role("tab", name="Change").first.click()
+    page.get_by_text("Horizon of a survey").first.wait_for()
+    page.screenshot(path=out / "form-expert.png", full_page=True)
+    name = open_form(site, page, "build-corpus", {"release": RELEASE, "settings": CORPUS, "machine": machine})
     page.get_by_role("button", name="Submit").click()
     found = wait_for("the form's run exists", lambda: runs_named(site, name), 60)
     run = found[0]["id"]
@@ -61,7 +69,12 @@ def test_a_form_has_labels_help_and_choices_and_its_run_ends_with_artifacts(site
     assert ended["total_run_time"] - stages < MOST_OVERHEAD
 
     left = site.artifacts(run)
-    assert {f"counts-{RELEASE}", f"lineage-{RELEASE}", f"report-{RELEASE}"} <= left.keys()
+    assert {f"counts-{RELEASE}", f"lineage-{RELEASE}", f"edition-{RELEASE}"} <= left.keys()
+    assert ended["name"] == name, "a name that a person has given stays"
+    (progress,) = (artifact for artifact in left.values() if artifact["type"] == "progress")
+    assert progress["data"] == 100.0
+    lines = left[f"edition-{RELEASE}"]["data"].splitlines()
+    assert lines[0] == f"# Edition {RELEASE}" and "eport" in lines[2]
     counted = {row["slot"]: row for row in json.loads(left[f"counts-{RELEASE}"]["data"])}
     assert counted["topics"]["kept"] > 0
     page.goto(f"{site.url}/runs/flow-run/{run}", wait_until="domcontentloaded")
@@ -73,14 +86,14 @@ def test_a_form_has_labels_help_and_choices_and_its_run_ends_with_artifacts(site
 
 
 def test_the_form_refuses_a_value_out_of_range_and_says_why(site, page, out):
-    name = open_form(site, page, "build-corpus", {"release": RELEASE, "settings": {"buckets": 5000}})
+    name = open_form(site, page, "discovery", {"settings": {"cutoff": 50_000}})
     page.get_by_role("button", name="Submit").click()
 
     wrong = page.locator("input:invalid")
     wrong.first.wait_for()
     page.screenshot(path=out / "refused.png", full_page=True)
     assert wrong.evaluate_all("fields => fields.map(field => field.validationMessage)") == [
-        "Value must be less than or equal to 4096."
+        "Value must be less than or equal to 10000."
     ]
     assert runs_named(site, name) == []
 

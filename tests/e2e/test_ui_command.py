@@ -2,12 +2,15 @@
 
 import functools
 import json
+import re
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -106,7 +109,13 @@ def environment(tmp_path_factory: pytest.TempPathFactory, out: Path) -> dict[str
 
 @pytest.fixture(scope="module")
 def ui(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    folder = tmp_path_factory.mktemp("ui")
+    with started(environment, tmp_path_factory.mktemp("ui")) as running:
+        yield running
+
+
+@contextmanager
+def started(environment: dict[str, str], folder: Path) -> Iterator[Running]:
+    """Starts `arena ui` in a folder."""
     process = subprocess.Popen([*COMMAND, "0"], env=environment, cwd=folder, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -132,7 +141,7 @@ def page(browser: Any) -> Iterator[Any]:
 def test_all_deployments_and_a_worker_of_each_pool_are_there(ui: Running):
     with ui.with_auth() as api:
         deployed = api.post("/deployments/filter", json={}).json()
-        assert {entry["name"] for entry in deployed} == {job.name for job in CATALOGUE}
+        assert {entry["name"] for entry in deployed} == {job.deployment for job in CATALOGUE}
         for pool in ("cpu", "gpu"):
             workers = f"/work_pools/{pool}/workers/filter"
             wait_for(f"a worker serves {pool}", lambda path=workers: api.post(path, json={}).json(), 90)
@@ -215,11 +224,19 @@ def test_its_own_page_asks_for_the_string_and_starts_a_run_without_the_secrets_o
     page.get_by_placeholder("admin:pass").fill(ui.auth)
     page.screenshot(path=out / "ui-login.png")
     page.get_by_role("button", name="Login").click()
-    page.get_by_label("Run Name").fill("by-hand")
+    page.get_by_label("Run Name").wait_for()
+    page.goto(f"{ui.url}/v2/deployments", wait_until="domcontentloaded")
+    page.get_by_role("link", name="arena-weekly").wait_for()
+    page.screenshot(path=out / "deployments.png", full_page=True)
+    shown = page.locator("body").inner_text()
+    assert shown.index("arena-weekly") < shown.index("build-corpus")
+    assert "Upgrade" not in shown and "Ready to scale" not in shown
+    page.goto(f"{ui.url}/v2/deployments/deployment/{deployment}/run", wait_until="domcontentloaded")
+    page.get_by_label("Run Name").fill("by hand")
     page.get_by_role("button", name="Submit").click()
 
     with ui.with_auth() as api:
-        named = {"flow_runs": {"name": {"any_": ["by-hand"]}}}
+        named = {"flow_runs": {"name": {"any_": ["by hand"]}}}
         run = wait_for("the run exists", lambda: api.post("/flow_runs/filter", json=named).json(), 60)[0]["id"]
         seen: list[dict[str, str]] = []
 
@@ -261,6 +278,64 @@ def test_a_port_that_is_taken_is_refused_and_nothing_is_deployed_there(
     assert f"port {ui.port} of 127.0.0.1 cannot be used" in refused.stderr and "--port 0" in refused.stderr
     assert ui.contents() == before
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.ui
+def test_the_link_to_a_report_opens(ui: Running, page: Any, out: Path):
+    with ui.with_auth() as api:
+        deployment = api.get("/deployments/name/build-corpus/build-corpus").json()["id"]
+        asked = {"parameters": {"settings": {"corpus": "abstract"}}}
+        run = api.post(f"/deployments/{deployment}/create_flow_run", json=asked).json()["id"]
+
+        def ended() -> dict[str, Any] | None:
+            found = api.get(f"/flow_runs/{run}").json()
+            return found if found["state_type"] in ENDED else None
+
+        assert wait_for("the run ends", ended, 240)["state_type"] == "COMPLETED"
+        left = api.post("/artifacts/filter", json={"flow_runs": {"id": {"any_": [run]}}}).json()
+    (link,) = (artifact["data"] for artifact in left if artifact["key"].startswith("report-"))
+    address = re.search(r"\((http[^)]+)\)", link)
+    assert address
+    page.goto(address[1], wait_until="domcontentloaded")
+    assert "Edition" in page.title() or "Edition" in page.locator("h1").first.inner_text()
+    page.screenshot(path=out / "report.png")
+
+
+def start_week(ui: Running) -> str:
+    """Starts the weekly job, and returns its run once it is under way."""
+    with ui.with_auth() as api:
+        deployment = api.get("/deployments/name/weekly/arena-weekly").json()["id"]
+        run = api.post(f"/deployments/{deployment}/create_flow_run", json={}).json()["id"]
+        wait_for("the run is under way", lambda: api.get(f"/flow_runs/{run}").json()["state_type"] == "RUNNING", 120)
+    return run
+
+
+def state_in(folder: Path, run: str) -> str:
+    """The state of a run in the database of a server that has stopped."""
+    with sqlite3.connect(f"file:{folder / 'prefect' / 'prefect.db'}?mode=ro", uri=True) as connection:
+        return connection.execute("select state_type from flow_run where id = ?", (run,)).fetchone()[0]
+
+
+def test_a_run_that_a_kill_interrupts_is_crashed_when_it_starts_again_and_when_ctrl_c_does(
+    environment: dict[str, str], tmp_path: Path
+):
+    with started(environment, tmp_path) as ui:
+        killed = start_week(ui)
+        end(ui, signal.SIGKILL)
+    with started(environment, tmp_path) as ui:
+        with ui.with_auth() as api:
+            assert api.get(f"/flow_runs/{killed}").json()["state_type"] == "CRASHED"
+        interrupted = start_week(ui)
+        end(ui, signal.SIGINT)
+    assert state_in(ui.folder, interrupted) == "CRASHED"
+
+
+def end(ui: Running, how: signal.Signals) -> None:
+    """Ends `arena ui`, and waits until nothing of it is left."""
+    family = psutil.Process(ui.process.pid).children(recursive=True)
+    ui.process.send_signal(how)
+    ui.process.wait(90)
+    assert not psutil.wait_procs(family, timeout=60)[1]
 
 
 def test_ctrl_c_ends_all_of_it(ui: Running):

@@ -1,4 +1,4 @@
-"""The weekly job by its deployment: killed in the middle, started twice at once, with and without something new."""
+"""The weekly job by its deployment: killed, started twice at once, with and without something new, with a GPU pool."""
 
 import json
 import shutil
@@ -79,3 +79,27 @@ def test_a_killed_week_is_retried_and_of_two_at_once_one_works(site, place):
         assert plain.items() <= slots(place / "store", edition).items()
     assert published(place) == {RELEASE, NEXT}
     assert slots(commands, RELEASE)["papers"] != slots(commands, NEXT)["papers"]
+
+
+def test_a_week_makes_its_embeddings_in_the_pool_of_the_gpus_and_forms_offer_its_edition(site):
+    site.arena("deploy", "--gpu-pool", "gpu")
+    worker = site.spawn("gpu-worker", "prefect", "worker", "start", "--pool", "gpu", "--type", "process")
+    try:
+        settings = {"source": "mirror", "corpus": CORPUS, "index": INDEX, "runs": SYSTEMS}
+        run = site.start("weekly", {"settings": settings})
+        week = site.completed(run, 400)
+    finally:
+        worker.terminate()
+        worker.wait(60)
+        site.arena("deploy", "--gpu-pool", "cpu")
+    assert (week["name"], week["work_pool_name"]) == (f"weekly {RELEASE}", "cpu")
+    wanted = {"deployments": {"id": {"any_": [site.deployment("build-index")["id"]]}}}
+    (index,) = (found for found in site.post("/flow_runs/filter", wanted) if found["parent_task_run_id"])
+    assert (index["name"], index["work_pool_name"]) == (f"build-index {RELEASE}", "gpu")
+    assert "embeddings/abstract" not in site.tasks(run) and "embeddings/abstract" in site.tasks(index["id"])
+    assert "embeddings/abstract" in slots(site.folder / "store")
+    for name in ("discovery", "rerun-stage"):
+        form = site.deployment(name)["parameter_openapi_schema"]
+        assert form["properties"]["edition"]["enum"] == ["newest", RELEASE]
+    assert {f"edition-{RELEASE}", f"progress-weekly-{RELEASE}"} <= site.artifacts(run).keys()
+    assert site.artifacts(run)[f"progress-weekly-{RELEASE}"]["data"] == 100.0

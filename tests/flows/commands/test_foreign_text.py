@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 
 from flows.commands.display import Display
 from flows.commands.terminal import show_logs
-from flows.jobs.artifacts import markdown_table
+from flows.jobs.artifact_texts import markdown_table
 from flows.pipeline.machine import Machine
 from flows.pipeline.release_files import open_files
 from flows.pipeline.walk import Pipeline, StageLabel

@@ -20,7 +20,8 @@ FLOWS = (build_corpus, build_index, discovery, selection)
 
 
 @pytest.mark.usefixtures("prefect_server")
-def test_the_flows_find_what_the_command_line_built_and_leave_their_artifacts(built, tmp_path):
+def test_the_flows_find_what_the_command_line_built_and_leave_their_artifacts(built, tmp_path, monkeypatch):
+    monkeypatch.setenv("ARENA_SITE_URL", "http://arena.example")
     shutil.copytree(built / "store", tmp_path / "store")
     machine = Machine(root=tmp_path / "store", releases=built / "releases", workers=1)
     runs = RunSettings(baselines=("title",), retrievers=("bm25",))
@@ -40,9 +41,18 @@ def test_the_flows_find_what_the_command_line_built_and_leave_their_artifacts(bu
     assert {f"counts-{name}", f"report-{name}", f"discovery-graded-{name}", f"selection-influential-{name}"} <= {
         artifact.key for artifact in left
     }
+    pages = [str(artifact.data) for artifact in left if artifact.key == f"edition-{name}"]
+    (page,) = (page for page in pages if "selection on edition" in page)
+    order = [
+        "http://arena.example/reports/2026-01-06/",
+        "read, kept and dropped",
+        "graded labels",
+        "influential labels",
+    ]
+    assert sorted(order, key=page.index) == order, "the report first, then counts and scores"
     lineages = [artifact.data for artifact in left if artifact.key == f"lineage-{name}"]
     assert all("release 2026-01-06 papers" in lineage for lineage in lineages)
-    assert sum(f"{report.key}/report.html" in lineage for lineage in lineages) == 2, "discovery and selection"
+    assert sum(artifact.key == f"report-{name}" for artifact in left) == 3, "build-corpus, discovery and selection"
 
 
 @pytest.mark.parametrize("flow", FLOWS, ids=lambda flow: flow.name)

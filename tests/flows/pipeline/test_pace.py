@@ -79,31 +79,33 @@ def test_the_progress_artifact_ends_at_100_percent(monkeypatch: pytest.MonkeyPat
     from prefect import flow
     from prefect.artifacts import Artifact
 
-    from flows.jobs import as_task
+    from flows.jobs import as_task, runs
+    from flows.pipeline.walk import StageLabel
     from tasks.store.workspace import Progress
 
     monkeypatch.setattr(as_task, "REPORT_INTERVAL", 0.0)
+    monkeypatch.setattr(runs, "REPORT_INTERVAL", 0.0)
 
     @flow
     def watched() -> list[tuple[object, str | None]]:
-        progress = as_task.StageProgress("run/title_[b]")
-        quick = as_task.StageProgress("quick")
-        quick.finish()
+        runs.begin_run("weekly [b]", walks=2)
+        as_task.StageProgress(StageLabel("quick", False, place=(0, 1))).finish()
+        progress = as_task.StageProgress(StageLabel("run/title_[b]", False, place=(0, 1)))
         seen: list[tuple[object, str | None]] = []
         for done in (1, 2):
             progress(Progress("run", done, 4, "*note*"))
-            found = Artifact.get("progress-run-title-b")
+            found = Artifact.get("progress-weekly-b")
             assert found is not None
             seen.append((found.data, found.description))
         progress.finish()
-        found = Artifact.get("progress-run-title-b")
+        runs.finish_run()
+        found = Artifact.get("progress-weekly-b")
         assert found is not None
-        assert Artifact.get("progress-quick") is None
         return [*seen, (found.data, found.description)]
 
     first, second, last = watched()
-    assert (first[0], second[0], last[0]) == (25.0, 50.0, 100.0)
+    assert (first[0], second[0], last[0]) == (62.5, 75.0, 100.0), "one artifact over both walks of the run"
     assert second[1] is not None
-    assert second[1].startswith(r"run/title\_\[b\]: 2 of 4 (50%), ")
+    assert second[1].startswith(r"weekly \[b\]: run/title\_\[b\]: 2 of 4 (50%), ")
     assert " left \\*note\\*" in second[1]
-    assert last[1] == r"run/title\_\[b\]: finished in 0 s"
+    assert last[1] is not None and last[1].startswith(r"weekly \[b\]: finished in ")

@@ -17,8 +17,8 @@ from prefect.utilities.callables import parameter_schema
 from pydantic import ValidationError
 
 from flows.server.deploy import deploy
-from flows.server.deployments import CATALOGUE, POOLS, QUEUES, Job, Schedule, prefect_file
-from flows.server.settings import DeploySettings
+from flows.server.deployments import CATALOGUE, POOLS, QUEUES, Job, prefect_file
+from flows.server.settings import DeploySettings, Schedule
 from tests.conftest import REPOSITORY
 
 PREFECT_FILE = REPOSITORY / "infra" / "prefect.yaml"
@@ -46,7 +46,8 @@ def test_every_job_can_be_loaded_as_a_worker_does_and_asks_for_no_secret(job):
 def test_the_file_for_prefect_deploy_says_what_the_catalogue_says():
     assert PREFECT_FILE.read_text() == prefect_file(), "run: python -m flows.server.deployments > infra/prefect.yaml"
     entries = yaml.safe_load(prefect_file())["deployments"]
-    assert [entry["name"] for entry in entries] == [job.name for job in CATALOGUE]
+    assert [entry["name"] for entry in entries] == [job.deployment for job in CATALOGUE]
+    assert min(job.deployment for job in CATALOGUE) == "arena-weekly", "the first of a list sorted by name"
     assert len({job.name for job in CATALOGUE}) == len(CATALOGUE)
 
 
@@ -65,10 +66,11 @@ def test_prefect_deploy_with_the_file_and_arena_deploy_make_the_same_deployments
             cwd=REPOSITORY,
             env=get_current_settings().to_environment_variables() | os.environ,
         )
-        changes = [change for change in deploy(client) if change.kind == "deployment"]
+        forms, again = ([change for change in deploy(client) if change.kind == "deployment"] for _ in range(2))
 
-    assert {change.name for change in changes} == {job.name for job in CATALOGUE}
-    assert {change.what for change in changes} == {"unchanged"}
+    assert {change.name for change in forms} == {job.name for job in CATALOGUE}
+    assert {(change.what, change.kept) for change in forms} == {("updated", "")}, "it has no forms, and the same values"
+    assert {change.what for change in again} == {"unchanged"}
 
 
 def test_a_schedule_needs_a_known_time_zone_and_five_fields():
@@ -85,9 +87,10 @@ def test_deploying_again_changes_nothing_and_what_people_paused_stays_paused():
         first = deploy(client)
         cleaning = client.read_deployment_by_name("clean-up/clean-up")
         client.update_deployment_schedule(cleaning.id, cleaning.schedules[0].id, active=False)
-        before = [client.read_deployment_by_name(f"{job.load().name}/{job.name}").updated for job in CATALOGUE]
+        names = [f"{job.load().name}/{job.deployment}" for job in CATALOGUE]
+        before = [client.read_deployment_by_name(name).updated for name in names]
         second = deploy(client)
-        after = [client.read_deployment_by_name(f"{job.load().name}/{job.name}").updated for job in CATALOGUE]
+        after = [client.read_deployment_by_name(name).updated for name in names]
         moved = deploy(client, DeploySettings(gpu_pool="cpu"))
         pools = {d.name: d.work_pool_name for d in client.read_deployments()}
         back = deploy(client)
@@ -113,6 +116,15 @@ def test_deploying_again_changes_nothing_and_what_people_paused_stays_paused():
         ("rerun-stage/rerun-stage", {"stage": "papers"}, "edition"),
         ("rerun-stage/rerun-stage", {"edition": "../e", "stage": "papers"}, "match"),
         ("clean-up/clean-up", {"keep_runs_days": 0}, "minimum"),
+        ("discovery/discovery", {"settings": {"baselines": ["titel"]}}, "'titel' is not one of"),
+        ("discovery/discovery", {"expert": {"settings": {"limit_topics": 0}}}, "limit_topics"),
+        ("discovery/discovery", {"machine": {"wokers": 1}}, "wokers"),
+        ("build-corpus/build-corpus", {"settings": {"survey_selector": "rulez"}}, "rulez"),
+        (
+            "paperqa/paperqa",
+            {"files": {"questions": "q", "metadata": "m"}, "settings": {"baselines": ["title"]}},
+            "title",
+        ),
     ],
 )
 def test_the_server_refuses_wrong_values_and_makes_no_run(name, parameters, what):
@@ -131,4 +143,4 @@ def test_the_server_refuses_wrong_values_and_makes_no_run(name, parameters, what
 
 def test_a_job_names_its_flow_by_module():
     with pytest.raises(ValidationError, match="entrypoint"):
-        Job(name="x", entrypoint="flows/jobs/build_corpus.py:build_corpus")
+        Job(name="x", entrypoint="flows/jobs/build_corpus.py:build_corpus", kind="build")
