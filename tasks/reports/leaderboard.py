@@ -163,7 +163,7 @@ class Leaderboard:
 
     def _explained(self, spent: Mapping[str, str]) -> dict[str, str]:
         known = all_measures()
-        about = {label: known[measure].description for measure, label in self.measures.items()}
+        about = {label: known[measure].description.replace("`", "") for measure, label in self.measures.items()}
         return about | {"Covered": "Topics for which the run returned a ranking."} | {
             label: USAGE[name] for name, label in spent.items()
         }  # fmt: skip
