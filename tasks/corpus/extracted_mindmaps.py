@@ -1,7 +1,8 @@
 """Stage `extracted_mindmaps`: a model reads mind-maps from the figures of surveys."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -26,7 +27,7 @@ from tasks.corpus.figures.maps import (
     triage_question,
 )
 from tasks.corpus.mindmaps import read_titles
-from tasks.llm.asker import Asker, in_threads, open_door, write_calls
+from tasks.llm.asker import Asker, SubjectPool, open_door, write_calls
 from tasks.llm.blocking import BlockingDoor
 from tasks.llm.filled_prompt import FilledPrompt, ask_by_batch
 from tasks.llm.images import read_image
@@ -99,8 +100,7 @@ def extracted_mindmaps(work: Workspace[ExtractedMindmapSettings]) -> None:
     with open_door(work.llm, work.settings.model) as door:
         reader = _Reader(door, cast(LlmAccess, work.llm), work.settings)
         held: dict[str, list[_Read]] = {}
-        for shard in work.pending(list(files)):
-            found = _read(_surveys(files[shard.name], titles), reader)
+        for shard, found in _read(work, reader, {name: _surveys(path, titles) for name, path in files.items()}):
             if all(asker.settled for _, asker, _ in found):
                 with shard:
                     _write(shard, found, work.settings.model.model)
@@ -129,15 +129,25 @@ def _loader(path: Path, corpus_id: int) -> Callable[[str], Image]:
     return load
 
 
-def _read(surveys: list[Survey], reader: _Reader) -> list[_Read]:
-    if reader.access.settings.batch:
-        _send_batches(surveys, reader)
+def _read(
+    work: Workspace[ExtractedMindmapSettings], reader: _Reader, surveys: Mapping[str, list[Survey]]
+) -> Iterator[tuple[Shard, list[_Read]]]:
+    """Yields each unfinished shard with what was read; surveys of all shards are read side by side."""
 
     def read(survey: Survey) -> _Read:
         asker = reader.asker(survey)
         return _Read(survey, asker, read_figures(survey, asker, reader.settings.rules))
 
-    return in_threads(read, surveys, reader.access)
+    finished = work.finished()
+    with SubjectPool(read, reader.access) as pool:
+        asked: dict[str, list[Future[_Read]]] = {}
+        for name, given in surveys.items():
+            if name not in finished:
+                if reader.access.settings.batch:
+                    _send_batches(given, reader)
+                asked[name] = [pool.submit(survey) for survey in given]
+        for shard in work.pending(list(surveys)):
+            yield shard, [future.result() for future in asked.pop(shard.name)]
 
 
 def _write(shard: Shard, found: list[_Read], model: str) -> None:

@@ -57,12 +57,14 @@ class ModelConnection:
         model: Which model to ask.
         access: How many requests may be in flight, and whether they go through the batch service.
         askers: One for each candidate asked about so far, in the order of the candidates.
+        judged: Called by several threads, once for each verdict.
     """
 
     door: BlockingDoor
     model: ModelName
     access: LlmAccess
     askers: list[Asker] = field(default_factory=list[Asker])
+    judged: Callable[[], None] = lambda: None
 
 
 @contextmanager

@@ -1,12 +1,14 @@
 """Stage `surveys`: finds candidates by title and lets a selector decide which of them are literature surveys.
 
 Scale: candidates are found bucket by bucket in worker processes. Only they (a few in ten thousand papers) are sorted,
-if needed on disk. They are judged batch by batch, in worker processes where no model is asked.
+if needed on disk. They are judged all at once by a model, else batch by batch in worker processes.
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
+from threading import Lock
 from typing import NamedTuple
 
 import duckdb
@@ -53,6 +55,9 @@ KNOWN_CALLS = """
     SELECT candidates.corpus_id::VARCHAR AS subject, calls.* EXCLUDE (subject)
     FROM candidates JOIN calls ON calls.subject = known_as::VARCHAR
 """
+
+REPORTED = 100
+"""Candidates that a model judges between two progress reports."""
 
 BATCH = 4096
 """Candidates judged between two progress reports, or in one shard."""
@@ -131,20 +136,28 @@ def _judge_new(
 ) -> None:
     """Creates the table `judged`: verdicts on new candidates.
 
-    Without a model they are judged in shards, else in batches, or all at once by a batch service.
+    Without a model they are judged in shards, else all at once: between two batches calls would wait for the slowest.
     """
     db.from_arrow(SURVEYS.empty()).create("judged")
     if connection is None:
         for path in _judge_in_shards(work, db.sql(NEW), selector):
             db.from_arrow(read_table(path)).insert_into("judged")
         return
-    new = db.cursor().sql(NEW)  # a cursor of its own, because rows are inserted while it is read
-    together = connection.access.settings.batch
-    judged = 0
-    for rows in filter(len, [new.to_arrow_table()] if together else iter_tables(new, BATCH)):
+    connection.judged = _counting(work)
+    if len(rows := db.sql(NEW).to_arrow_table()):
         db.from_arrow(_judge(rows, selector, connection)).insert_into("judged")
-        judged += len(rows)
-        work.report(Progress(work.stage, 0, 1, f"{judged:,} candidates judged"))
+
+
+def _counting(work: Workspace[SurveySettings]) -> Callable[[], None]:
+    """Returns a function that several threads call for each verdict; it reports progress now and then."""
+    lock, judged = Lock(), count(1)
+
+    def one_more() -> None:
+        with lock:
+            if (number := next(judged)) % REPORTED == 0:
+                work.report(Progress(work.stage, 0, 1, f"{number:,} candidates judged"))
+
+    return one_more
 
 
 def _judge_in_shards(

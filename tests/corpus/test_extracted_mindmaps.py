@@ -132,6 +132,16 @@ def test_every_figure_ends_with_an_outcome_and_the_largest_map_is_kept(
     assert calls.filter(subject="1").height == 1 + len(answers)
 
 
+def test_surveys_of_several_files_are_read_side_by_side(corpus: Corpus, server: ScriptedServer, tmp_path: Path) -> None:
+    lists = {number: [entry("plot.png", "A plot")] for number in (1, 2, 3, 4)}  # two in each of two files
+    told = completion('{"figures": []}')
+    server.play(lambda seen, number: Answer(told.body, 200, told.headers, delay_s=0.1 if number else 0.0))
+    titles = {1: "One", 2: "Two", 3: "Three", 4: "Four"}
+    dataset = extract(corpus, folder(tmp_path / "f", lists, {"plot.png": png(10)}), titles, server.url)
+    assert len(dataset.files("figure_readings")) == 2
+    assert server.most_under_way == 3  # the first call goes alone
+
+
 def test_a_reply_is_parsed_to_a_tree_or_rejected_with_a_reason() -> None:
     two_roots = FigureTree.model_validate_json(told((1, "a", None), (2, "", 1), (3, "c", 2), (4, "d", None)))
     assert list(walk(two_roots.tree()))[1:] == [("a", 1), ("c", 2), ("d", 1)]

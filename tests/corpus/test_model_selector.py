@@ -166,3 +166,16 @@ def test_replies_of_a_batch_are_not_requested_again(server: ScriptedServer, acce
         reply = one.ask(Asker(door, "surveys", MODEL, "1"))
     assert reply.answer == SurveyAnswer(reason="Because.", survey=True)
     assert len(server.seen) == before and len(sent) == 1
+
+
+def test_no_candidate_waits_for_a_batch_of_others(
+    corpus: Corpus, server: ScriptedServer, access: Callable[..., LlmAccess], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tasks.corpus.surveys.BATCH", 2)
+    monkeypatch.setattr("tasks.corpus.surveys.REPORTED", 3)
+    told = completion(verdict(True))
+    server.play(lambda seen, number: Answer(told.body, 200, told.headers, delay_s=0.1))
+    found = papers(corpus, {i: f"Survey of {i}" for i in range(9)})
+    dataset = corpus.build(surveys, CHOSEN, llm=access(server.url, concurrency=8), papers=found)
+    assert dataset.manifest.counts.kept == 9
+    assert server.most_under_way > 2

@@ -42,7 +42,9 @@ class ModelSelector:
 
         def judge(candidate: Candidate) -> tuple[Asker, Verdict]:
             asker = Asker(connection.door, STAGE, connection.model, str(candidate.corpus_id))
-            return asker, _judge(candidate, asker, (connection.model.model, self.prompt_id))
+            verdict = _judge(candidate, asker, (connection.model.model, self.prompt_id))
+            connection.judged()
+            return asker, verdict
 
         judged = in_threads(judge, candidates, connection.access)
         connection.askers += [asker for asker, _ in judged]
