@@ -27,6 +27,9 @@ from tasks.store.store import Request, Store
 KEY = "ARENA_SERVE_KEY"
 """Variable of the environment with the server's key."""
 
+KEPT_S = 120
+"""Seconds that a connection without requests is kept: longer than an agent thinks between two of them."""
+
 GRACE_S = 30
 """Seconds that requests under way have when the server ends."""
 
@@ -127,7 +130,12 @@ def make_server(app: FastAPI, announce: Callable[[str], None]) -> uvicorn.Server
         announce: Called with the URL once the server answers.
     """
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, timeout_graceful_shutdown=GRACE_S, lifespan="on", backlog=1024
+        app,
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=GRACE_S,
+        timeout_keep_alive=KEPT_S,
+        lifespan="on",
     )
     return _Announcing(config, announce)
 
@@ -143,11 +151,15 @@ def serve_desk(
 ) -> None:
     """Serves the desk of a store, the reports of its editions and the site, until SIGTERM or Ctrl-C.
 
+    The newest edition is opened before the URL is announced.
+
     Raises:
         UsageError: The address needs a key.
     """
     check_address(address, key)
     with listen(address) as sock:
-        app = make_app(make_desk(store, means, settings), key, local=address.is_local)
+        desk = make_desk(store, means, settings)
+        desk.editions.prepare_newest()
+        app = make_app(desk, key, local=address.is_local)
         add_pages(app, store, site, drafts=address.is_local)
         make_server(app, announce).run([sock])

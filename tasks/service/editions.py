@@ -1,5 +1,6 @@
 """The editions of a store as they are served: the tasks of each, and its desks, opened when a run needs them."""
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, timedelta
@@ -28,6 +29,8 @@ from tasks.store.dataset import Dataset
 from tasks.store.editions import Editions
 from tasks.store.store import Request, Store
 from tasks.submissions.topics import Asked, asked_topics
+
+log = logging.getLogger(__name__)
 
 FIELD = "abstract"
 """The field that is searched, where the edition has an index of it."""
@@ -125,7 +128,10 @@ class ServedEdition:
         if self.is_ready(task):
             return
         with self._lock:
-            _ = self.library if task == "paperqa" else (self.backend, self._titles, self._details, self._surveys)
+            if task == "paperqa":
+                self.library.search("a query", 1, "dense", self.library.passages_of(self.library.cards))  # opens it
+            else:
+                _ = self.backend, self._titles, self._details, self._surveys
             self._ready.add(task)
 
     @cached_property
@@ -241,18 +247,37 @@ class ServedEditions:
             found.manifest = manifest
             return found
 
+    def prepare_newest(self) -> None:
+        """Opens, for surveys and for questions, the newest edition that has them, so that its first run does not wait.
+
+        One that cannot be opened is told in the log; the others are served.
+        """
+        manifests = [found.manifest for found in self._readable()]
+        newest = sorted(manifests, key=lambda manifest: (manifest.release, manifest.name), reverse=True)
+        for task in ("discovery", "paperqa"):
+            name = next((manifest.name for manifest in newest if self.opened(manifest.name).count(task)), None)
+            try:
+                if name is not None:
+                    self.opened(name).prepare(task)
+            except ArenaError as error:
+                log.warning("edition %s: cannot be opened for %s: %s", name, task, error)
+
     def opened(self, name: str) -> ServedEdition:
         """Returns an edition as it was when it was last looked up."""
         return self._opened.get(name) or self.find(name)
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yields every edition that can be read, in the form of `schemas.service.ServedEditionRow`."""
+        for found in self._readable():
+            with suppress(ArenaError):
+                tasks = {task: {"topics": found.count(task)} for task in get_args(Task)}
+                name, release, published = found.manifest.name, found.manifest.release, found.manifest.published
+                yield {"name": name, "release": release, "published": published, "tasks": tasks}
+
+    def _readable(self) -> Iterator[ServedEdition]:
         for name in Editions(self._store).names():
             with suppress(ArenaError):
-                found = self.find(name)
-                tasks = {task: {"topics": found.count(task)} for task in get_args(Task)}
-                manifest = found.manifest
-                yield {"name": name, "release": manifest.release, "published": manifest.published, "tasks": tasks}
+                yield self.find(name)
 
     def close(self) -> None:
         """Removes temporary files."""

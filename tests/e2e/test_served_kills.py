@@ -19,7 +19,7 @@ from tasks.store.store import Store
 from tests.service.conftest import EDITION, publish_edition
 from tests.service.serving import serve
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
 
 KILLS = 20
 CLIENTS = 8

@@ -107,6 +107,7 @@ def test_no_call_leaks(served: Served) -> None:
 
 
 @pytest.mark.e2e
+@pytest.mark.timeout(1800)
 def test_no_call_of_thousands_leaks(served: Served) -> None:
     try_calls(served, "many", 1700)
 
