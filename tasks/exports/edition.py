@@ -11,7 +11,8 @@ import polars as pl
 import pyarrow.parquet as pq
 
 from schemas.errors import BadInput, UsageError
-from tasks.ranking.evaluated_topics import evaluated_topics, read_qrels
+from tasks.exports.part import Part
+from tasks.ranking.evaluated_topics import evaluated_topics
 from tasks.store.dataset import Dataset
 from tasks.store.editions import Editions
 from tasks.store.store import Store
@@ -20,7 +21,10 @@ RUN = "run/"
 """Slots of runs begin with this; the run's tag follows."""
 
 
-class _Part(NamedTuple):
+WHOLE = Part()
+
+
+class _Files(NamedTuple):
     """The files of one table in one slot, and what a row is."""
 
     slot: str
@@ -34,11 +38,13 @@ class Edition:
     Args:
         name: The edition's name.
         datasets: Datasets by slot, for example `topics` or `run/title.bm25.abstract`.
+        part: Which topics `topics`, `judgments`, `qrels`, `runs` and `run` show; tables show every row.
     """
 
-    def __init__(self, name: str, datasets: Mapping[str, Dataset]) -> None:
+    def __init__(self, name: str, datasets: Mapping[str, Dataset], part: Part = WHOLE) -> None:
         self.name = name
         self.datasets = dict(datasets)
+        self.part = part
 
     def dataset(self, slot: str) -> Dataset:
         """Returns the dataset in a slot.
@@ -86,9 +92,13 @@ class Edition:
     def runs(self) -> tuple[str, ...]:
         """Returns the tags of the edition's runs, sorted; each is safe as a file name and as a column of a TREC file.
 
+        The private part of an edition has none.
+
         Raises:
             BadInput: A tag holds other characters than letters, digits and `_.@+-`.
         """
+        if not self.part.labelled:
+            return ()
         tags = sorted(slot.removeprefix(RUN) for slot in self.datasets if slot.startswith(RUN))
         for tag in tags:
             if not re.fullmatch(r"\w[\w.@+-]*", tag, re.ASCII):
@@ -101,28 +111,47 @@ class Edition:
         hits: dict[int, list[tuple[int, float]]] = {}
         for topic_id, corpus_id, score in ranked.select("topic_id", "corpus_id", "score").iter_rows():
             hits.setdefault(topic_id, []).append((corpus_id, score))
-        return hits
+        return {topic: ranked for topic, ranked in hits.items() if self.part.holds(topic)}
 
     def topics(self) -> pl.DataFrame:
         """Returns the topics that runs are scored on, ascending by topic_id."""
-        return evaluated_topics(self.dataset("topics"))
+        topics = evaluated_topics(self.dataset("topics"))
+        return topics.filter([self.part.holds(topic) for topic in topics["topic_id"]])
+
+    def judgments(self) -> pl.DataFrame:
+        """Returns topic_id, corpus_id and relevance of these topics, sorted.
+
+        Raises:
+            UsageError: The edition is opened as its private part, whose judgments stay.
+        """
+        dataset = self.dataset("topics")
+        if not self.part.labelled:
+            raise UsageError(f"edition {self.name}: the judgments of the private part are not for export")
+        found = pl.read_parquet(dataset.files("qrels")).sort("topic_id", "corpus_id")
+        return found.filter([self.part.holds(topic) for topic in found["topic_id"]])
 
     def qrels(self) -> dict[int, dict[int, int]]:
-        """Returns the relevance judgments of these topics as `evaluate_run` takes them: label by document by topic."""
-        labels = read_qrels(self.dataset("topics"))
+        """Returns the relevance judgments of these topics as `evaluate_run` takes them: label by document by topic.
+
+        Raises:
+            UsageError: The edition is opened as its private part, whose judgments stay.
+        """
+        labels: dict[int, dict[int, int]] = {}
+        for topic_id, corpus_id, relevance in self.judgments().iter_rows():
+            labels.setdefault(topic_id, {})[corpus_id] = relevance
         return {topic: labels.get(topic, {}) for topic in self.topics()["topic_id"]}
 
     @cached_property
-    def _tables(self) -> dict[str, list[_Part]]:
+    def _tables(self) -> dict[str, list[_Files]]:
         """Where each table lies, by the name that its files carry."""
-        tables: dict[str, list[_Part]] = {}
+        tables: dict[str, list[_Files]] = {}
         for slot, dataset in self.datasets.items():
             names = [file.path for file in dataset.manifest.files if file.path.endswith(".parquet")]
             for prefix in sorted({name.partition("-")[0] for name in names}):
                 files = dataset.files(prefix)
                 notes = pq.read_schema(files[0]).metadata or {}
                 if b"table" in notes:
-                    part = _Part(slot, files, notes[b"meaning"].decode())
+                    part = _Files(slot, files, notes[b"meaning"].decode())
                     tables.setdefault(notes[b"table"].decode(), []).append(part)
         return tables
 
@@ -134,12 +163,12 @@ class Edition:
         return connection
 
 
-def _scan(part: _Part) -> pl.LazyFrame:
+def _scan(part: _Files) -> pl.LazyFrame:
     frame = pl.scan_parquet(part.files)
     return frame.with_columns(slot=pl.lit(part.slot)) if "/" in part.slot else frame
 
 
-def _select(part: _Part) -> str:
+def _select(part: _Files) -> str:
     """The rows of `_scan` in SQL."""
     files = ", ".join(_quote(str(path)) for path in part.files)
     slot = f", {_quote(part.slot)} AS slot" if "/" in part.slot else ""
@@ -150,11 +179,11 @@ def _quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def open_edition(root: Path, name: str) -> Edition:
-    """Opens an edition of the store in `root`.
+def open_edition(root: Path, name: str, part: Part = WHOLE) -> Edition:
+    """Opens an edition of the store in `root`, or a part of it.
 
     Raises:
         UsageError: There is no such edition; the message lists those there are.
     """
     store = Store(root)
-    return Edition(name, {slot: store.open(ref) for slot, ref in Editions(store).load(name).slots.items()})
+    return Edition(name, {slot: store.open(ref) for slot, ref in Editions(store).load(name).slots.items()}, part)
