@@ -37,14 +37,13 @@ RECALL, NDCG = "recall_100", "ndcg_cut_100"
 GRID: Mapping[str, tuple[Any, ...]] = {
     "own_vector": (0.5, 0.7),
     "smoothing": (0.0, 0.5),
+    "acronyms": (False, True),
 }
 """Settings of `combined` that are tried: all combinations."""
 
 OFF: Mapping[str, dict[str, Any]] = {
     "survey words": {"subject": False},
-    "acronyms": {"acronyms": False},
     "the query's own lists": {"first_lists": 0.0},
-    "smoothing": {"smoothing": 0.0},
 }
 """Parts of `combined`, and the settings that switch each off."""
 

@@ -62,8 +62,8 @@ def expand_along_citations(topic: Topic, kit: Kit, settings: CitationExpansionSe
     linked = _linked(desk, query, fused, settings)
     for rank, paper in enumerate(linked, 1):
         scores[paper] = scores.get(paper, 0.0) + settings.citations / (60 + rank)
-    everything = dict.fromkeys([*fused, *linked])
-    return Ranking(hits_by_rank(sorted(everything, key=lambda paper: -scores[paper]), kit.cutoff))
+    best_first = sorted(dict.fromkeys([*fused, *linked]), key=lambda paper: -scores[paper])
+    return Ranking(hits_by_rank(best_first, kit.cutoff))
 
 
 def _linked(
