@@ -38,9 +38,9 @@ def test_the_flows_find_what_the_command_line_built_and_leave_their_artifacts(bu
         states = {run.state_name for run in ended_tasks(corpus.state_details.flow_run_id).values()}
         left = client.read_artifacts()
     assert states == {"Cached", "Completed"}  # the command line had built all but the report
-    assert {f"counts-{name}", f"report-{name}", f"discovery-graded-{name}", f"selection-influential-{name}"} <= {
-        artifact.key for artifact in left
-    }
+    expected = {f"plan-{name}", f"counts-{name}", f"report-{name}"}
+    expected |= {f"discovery-graded-{name}", f"selection-influential-{name}"}
+    assert expected <= {artifact.key for artifact in left}
     pages = [str(artifact.data) for artifact in left if artifact.key == f"edition-{name}"]
     (page,) = (page for page in pages if "selection on edition" in page)
     order = [
