@@ -13,10 +13,11 @@ from typing_extensions import TypeVar
 
 from schemas.settings import Settings
 
-CallOutcome = Literal["ok", "failed", "refused", "over_budget", "empty", "cut", "invalid"]
+CallOutcome = Literal["ok", "failed", "refused", "over_budget", "empty", "cut", "invalid", "too_long"]
 """How a call ended. `ok` is the only one with an answer; the others carry a reason and never count as a zero.
 
-`empty`: the reply has no text; `cut`: it stopped at the token limit; `invalid`: it does not have the form asked for.
+`empty`: the reply has no text; `cut`: it stopped at the token limit; `invalid`: it does not have the form asked for;
+`too_long`: the conversation does not fit into the model's context.
 """
 
 Unanswered = Literal["failed", "refused", "over_budget"]
@@ -28,11 +29,15 @@ UNANSWERED: Mapping[CallOutcome, Unanswered] = {
     "empty": "failed",
     "cut": "failed",
     "invalid": "failed",
+    "too_long": "failed",
 }
 """The outcome of a topic, query, question or paper that a call left without an answer."""
 
 ReplySource = Literal["replay", "cache", "provider", "budget"]
 """Where a reply came from; `budget` when the call was not made because of the cap."""
+
+ReasoningField = Literal["reasoning_content", "reasoning", "reasoning_details"]
+"""Members of a message in which endpoints put the model's reasoning."""
 
 ImageType = Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
 
@@ -89,6 +94,9 @@ class Message(Settings):
     content: str | tuple[str | Image, ...]
     tool_calls: tuple[ToolCall, ...] = Field(default=(), description="Of an assistant's turn.")
     tool_call_id: str | None = Field(default=None, description="Which call a turn of role `tool` answers.")
+    reasoning: Mapping[str, JsonValue] = Field(
+        default={}, description="Of an assistant's turn: its reasoning, for servers that want it back."
+    )
 
     @property
     def pieces(self) -> tuple[str | Image, ...]:
@@ -224,6 +232,7 @@ class Reply(Generic[AnswerT]):
         tool_calls: Functions that the model wants called, when the request offered any.
         cut: Whether the text stopped at the token limit; what was written of a free answer is used all the same.
         settled: Whether asking again gives the same reply; not after a call that failed at the endpoint.
+        reasoning: Members of the reply's message that hold the model's reasoning, as the endpoint names them.
     """
 
     outcome: CallOutcome
@@ -238,6 +247,7 @@ class Reply(Generic[AnswerT]):
     tool_calls: tuple[ToolCall, ...] = ()
     cut: bool = False
     settled: bool = True
+    reasoning: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
 
     @property
     def repaired(self) -> bool:

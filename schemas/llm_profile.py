@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, field_validator
 
-from schemas.llm import SENT_BY_FIELDS
+from schemas.llm import SENT_BY_FIELDS, ReasoningField
 from schemas.settings import Settings
 
 StructuredOutput = Literal["json_schema", "json_object", "prompt"]
@@ -57,6 +57,9 @@ class ModelProfile(Settings):
     )
     tools: bool = Field(default=True, description="Whether functions may be offered.")
     images: bool = Field(default=True, description="Whether messages may hold pictures.")
+    reasoning_back: ReasoningField | None = Field(
+        default=None, description="Where the server wants the reasoning of earlier turns back; empty: nowhere."
+    )
     context: int | None = Field(
         default=None, ge=256, description="Tokens read and written together; the limit on tokens written is lowered."
     )

@@ -87,10 +87,13 @@ def run(
         show_json({"means": means, "report": str(page / "report.html"), "datasets": tables.slot_refs(built)})
         return
     rows = [
-        {"system": tag, **{group: of_run[group]["mean"] for group in SHOWN if group in of_run}}
+        {"system": tag, "scored": f"{of_run['all']['answered']} of {of_run['all']['questions']}"}
+        | {group: of_run[group]["mean"] for group in SHOWN if group in of_run}
         for tag, of_run in means.items()
     ]
     show_rows(rows, "share of questions answered correctly", decimals=3)
+    if settings.judge is None:
+        show_text("no judge: free-text answers are unscored and count 0; name a model with --judge")
     show_text(f"report: {page / 'report.html'}")
 
 

@@ -16,7 +16,7 @@ def answer_questions(pipeline: Pipeline, files: PaperQaFiles, settings: PaperQaP
     """
     store = pipeline.store
     model = choose_model(store.root, settings.model)
-    judge = choose_model(store.root, settings.judge) if settings.judge else model
+    judge = choose_model(store.root, settings.judge) if settings.judge else None
     pdfs = open_folder("airqa_pdfs", files.pdfs) if files.pdfs else None
     steps = [*plan_library(files, settings), *plan_runs(settings, model, judge, pdfs)]
     new = pipeline.edition not in Editions(store).names()

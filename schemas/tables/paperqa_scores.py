@@ -16,10 +16,16 @@ class PaperqaScoreRow(NamedTuple):
     uuid: Annotated[str, UUID]
     score: Annotated[float, Column(pa.float64(), "0 or 1; 0 without answer")]
     outcome: Annotated[
-        str, Column(pa.string(), "`scored`, `unscored` (evaluator or judge failed), or the run's outcome")
+        str,
+        Column(
+            pa.string(),
+            "`scored`, `unscored` (evaluator or judge failed), `no_verdict` (the judge's reply holds none), or the "
+            "run's outcome",
+        ),
     ]
     evaluator: Annotated[str, Column(pa.string(), "Name of the evaluation function")]
     reason: Annotated[str | None, Column(pa.string(), "Why it could not score, or what the judge replied")]
+    judge: Annotated[str | None, Column(pa.string(), "Model that graded it, as `provider/model`; null: none was asked")]
     cost_usd: Annotated[float, Column(pa.float64(), "Price of the judge's calls", unit="USD")]
 
 

@@ -321,6 +321,7 @@ def _read(request: Request[AnswerT], exchange: Exchange) -> tuple[Reply[AnswerT]
         tool_calls=completion.tool_calls,
         cut=completion.cut,
         settled=exchange.outcome in FINAL or exchange.source == "replay",
+        reasoning=completion.reasoning,
     )
     if exchange.outcome not in READABLE:
         return reply, ""

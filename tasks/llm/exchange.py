@@ -11,7 +11,7 @@ from tasks.llm.key import RequestKey
 from tasks.llm.structured import has_text
 from tasks.llm.wire import Completion, read_completion
 
-FINAL: frozenset[CallOutcome] = frozenset({"ok", "refused", "cut", "invalid"})
+FINAL: frozenset[CallOutcome] = frozenset({"ok", "refused", "cut", "invalid", "too_long"})
 """Outcomes that are reused from the cache; calls with any other outcome are sent again."""
 
 READABLE: frozenset[CallOutcome] = frozenset({"ok", "empty", "cut", "invalid"})
@@ -58,6 +58,7 @@ class SendResult:
         trouble: Why the attempt failed; empty if it succeeded.
         retry: Whether another attempt may succeed.
         refused: The provider declined to answer this request.
+        too_long: The request does not fit into the model's context.
         charged: The endpoint may bill the attempt although it failed.
         retry_after_s: Seconds that the endpoint asked to wait.
         limited: The endpoint turned the call away because of its rate limits.
@@ -70,6 +71,7 @@ class SendResult:
     trouble: str = ""
     retry: bool = False
     refused: bool = False
+    too_long: bool = False
     charged: bool = False
     retry_after_s: float | None = None
     limited: bool = False
@@ -82,7 +84,7 @@ def to_exchange(key: str, sent: SendResult, bound: Usage, price: Price) -> Excha
     """Returns the exchange of an attempt, with its usage as reported, or else the upper bound."""
     unknown = bound._replace(estimated=True)
     if sent.trouble:
-        outcome = "refused" if sent.refused else "failed"
+        outcome = "refused" if sent.refused else "too_long" if sent.too_long else "failed"
         return Exchange(key, outcome, "provider", sent.trouble, usage=unknown if sent.charged else NO_USAGE)
     completion = sent.completion or read_completion(sent.body)
     usage = Usage(completion.tokens, price.nano_usd(completion.tokens)) if completion.tokens else unknown

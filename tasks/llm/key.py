@@ -96,6 +96,8 @@ def _canonical(message: Message) -> dict[str, Any]:
         calls["tool_calls"] = [call.model_dump() for call in message.tool_calls]
     if message.tool_call_id is not None:
         calls["tool_call_id"] = message.tool_call_id
+    if message.reasoning:
+        calls["reasoning"] = message.reasoning
     if isinstance(message.content, str):
         return {"role": message.role, "content": message.content, **calls}
     pieces = [

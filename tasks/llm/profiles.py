@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from schemas.errors import BadInput
-from schemas.llm import Image, Parameters, Request
+from schemas.llm import Image, Message, Parameters, ReasoningField, Request
 from schemas.llm_profile import PLAIN, ModelProfile
 from schemas.llm_settings import LlmSettings
 
@@ -78,8 +78,17 @@ def fitted(request: Request[Any], profile: ModelProfile) -> Request[Any]:
         raise BadInput(f"stage {request.stage!r} offers functions, which the model's profile rules out (tools = false)")
     if not profile.images and any(isinstance(piece, Image) for piece in _pieces(request)):
         raise BadInput(f"stage {request.stage!r} sends pictures, which the model's profile rules out (images = false)")
+    if any(message.reasoning for message in request.messages):
+        messages = tuple(_with_reasoning(message, profile.reasoning_back) for message in request.messages)
+        request = request.model_copy(update={"messages": messages})
     parameters = _fitted(request, profile)
     return request if parameters is request.parameters else request.model_copy(update={"parameters": parameters})
+
+
+def _with_reasoning(message: Message, wanted: ReasoningField | None) -> Message:
+    """Returns a message with the member that the server wants back of its reasoning, or with none of it."""
+    kept = {name: told for name, told in message.reasoning.items() if name == wanted}
+    return message.model_copy(update={"reasoning": kept})
 
 
 def _fitted(request: Request[Any], profile: ModelProfile) -> Parameters:

@@ -56,6 +56,13 @@ _MODERATED = re.compile(
     r"moderat|was flagged|content (?:policy|filter|management policy)|content exists risk|safety system", re.IGNORECASE
 )
 
+_TOO_LONG = re.compile(
+    r"context[ _](?:length|window|size)|maximum model length|prompt is too long|input is too long|input token count|"
+    r"reduce the length of the messages",
+    re.IGNORECASE,
+)
+"""Words by which endpoints say that a request does not fit into the model's context."""
+
 
 _RETRY_DELAY = re.compile(rb'"retryDelay"\s*:\s*"(\d+(?:\.\d+)?)s"')
 
@@ -201,6 +208,8 @@ class OpenAiProvider:
         trouble = f"HTTP {status}: {said}" if said else f"HTTP {status}"
         if code.lower() in REFUSAL_CODES or (status in (400, 403) and _MODERATED.search(said)):
             return SendResult(trouble=trouble, refused=True)
+        if status in (400, 413, 422) and (_TOO_LONG.search(code) or _TOO_LONG.search(said)):
+            return SendResult(trouble=trouble, too_long=True)
         if status == 403 and self._answered:  # the key is good: this call alone is turned down, for an unknown reason
             return SendResult(trouble=trouble)
         if status in (401, 403):

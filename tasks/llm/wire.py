@@ -2,11 +2,11 @@
 
 import base64
 from collections.abc import Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast, get_args
 
 import orjson
 
-from schemas.llm import Image, Message, Request, Tokens, Tool, ToolCall
+from schemas.llm import Image, Message, ReasoningField, Request, Tokens, Tool, ToolCall
 from schemas.llm_profile import ModelProfile
 from tasks.llm.stream import join_events
 
@@ -66,6 +66,7 @@ class Completion(NamedTuple):
     tool_calls: tuple[ToolCall, ...] = ()
     error: bytes = b""
     status: int = 0
+    reasoning: Mapping[str, Any] = {}
 
 
 def request_body(
@@ -104,6 +105,7 @@ def _message(message: Message) -> dict[str, Any]:
             {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
             for call in message.tool_calls
         ]
+    told |= message.reasoning
     if message.tool_call_id is not None:
         told["tool_call_id"] = message.tool_call_id
     return told
@@ -136,6 +138,7 @@ def read_completion(raw: bytes) -> Completion:
     if told.get("error") and not told.get("choices"):
         return _error("the endpoint reports an error", told["error"])
     return _read_choice(told.get("choices"))._replace(
+        reasoning=_reasoning(told.get("choices")),
         tokens=_tokens(told.get("usage")),
         model=str(told.get("model") or ""),
         fingerprint=str(told.get("system_fingerprint") or ""),
@@ -194,6 +197,15 @@ def _status_of(told: Any) -> int:
             case _:
                 pass
     return 0
+
+
+def _reasoning(choices: Any) -> dict[str, Any]:
+    """Returns the members of the first choice's message that hold the model's reasoning."""
+    match choices:
+        case [{"message": {**message}}, *_]:
+            return {name: message[name] for name in get_args(ReasoningField) if message.get(name)}
+        case _:
+            return {}
 
 
 def _is_text(piece: Any) -> bool:

@@ -5,12 +5,14 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from schemas.errors import BadInput
 from schemas.llm import Image, Tool
 from schemas.paperqa import PaperId
 from tasks.paperqa.calculator import calculate
 from tasks.paperqa.desk import PaperQaDesk
 from tasks.paperqa.oneshot import show_passage
 from tasks.paperqa.paper_library import EngineName, PassageKind
+from tasks.paperqa.sql_child import MOST_CHARACTERS, MOST_ROWS
 
 ANSWER = "generate_answer"
 
@@ -42,13 +44,19 @@ class Action(NamedTuple):
         return Tool(name=self.name, description=self.description, parameters=self.arguments.model_json_schema())
 
 
-class FromDatabase(Arguments):
+class InParts(Arguments):
+    """Arguments of an action whose result may be longer than an agent is shown at a time."""
+
+    part: int = Field(default=1, ge=1, description="Part of a long result; 1 is the first.")
+
+
+class FromDatabase(InParts):
     """Arguments of `retrieve_from_database`."""
 
     sql: str = Field(description="One SELECT statement in DuckDB's SQL.")
 
 
-class FromVectors(Arguments):
+class FromVectors(InParts):
     """Arguments of `retrieve_from_vectorstore`."""
 
     query: str
@@ -58,7 +66,7 @@ class FromVectors(Arguments):
     limit: int = Field(default=5, ge=1, le=20)
 
 
-class Classic(Arguments):
+class Classic(InParts):
     """Arguments of `classic_retrieve`."""
 
     query: str
@@ -85,6 +93,31 @@ class FinalAnswer(Arguments):
     """Arguments of `generate_answer`."""
 
     answer: JsonValue = Field(description="The answer in the form asked for; text, number, list or object.")
+
+
+def show_part(text: str, part: int, characters: int) -> str:
+    """Returns one part of a long text, and says how many there are; a short text comes whole.
+
+    Args:
+        text: The text; its parts end at the end of a line where the second half of a part has one.
+        part: 1 is the first.
+        characters: Longest part.
+
+    Raises:
+        BadInput: The text has fewer parts.
+    """
+    ends = [0]
+    while len(text) - ends[-1] > characters:
+        middle, last = ends[-1] + characters // 2, ends[-1] + characters
+        ends.append(text.rfind("\n", middle, last) + 1 or last)
+    parts = len(ends)
+    if part > parts:
+        raise BadInput(f"the result has {parts} {'parts' if parts > 1 else 'part'}; there is no part {part}")
+    if parts == 1:
+        return text
+    shown = text[ends[part - 1] : [*ends, len(text)][part]]
+    following = f"; the same action with part {part + 1} shows the next" if part < parts else ""
+    return f"{shown.rstrip()}\n(part {part} of {parts}, the whole has {len(text)} characters{following})"
 
 
 def _from_database(desk: PaperQaDesk, arguments: FromDatabase) -> Observation:
@@ -131,7 +164,13 @@ ActionName = Literal[
 ]
 
 _ALL = (
-    Action("retrieve_from_database", f"Runs a query over the papers' contents. {SCHEMA}", FromDatabase, _from_database),
+    Action(
+        "retrieve_from_database",
+        f"Runs a query over the papers' contents, and shows up to {MOST_ROWS} rows and {MOST_CHARACTERS} characters of "
+        f"their whole cells. {SCHEMA}",
+        FromDatabase,
+        _from_database,
+    ),
     Action("retrieve_from_vectorstore", "Finds passages of the papers.", FromVectors, _from_vectors),
     Action("classic_retrieve", "Finds the passages nearest in meaning to a query.", Classic, _classic),
     Action("calculate", "Computes an arithmetic expression.", Expression, _calculate),

@@ -1,33 +1,23 @@
 """The agent loop: act, observe, repeat, until the agent answers or reaches a limit."""
 
-import json
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Sequence
+from typing import Any
 
 from pydantic import ValidationError
 
 from schemas.errors import BadInput
-from schemas.llm import Message, Parameters, Reply, ToolCall
+from schemas.llm import UNANSWERED, Parameters, Reply
 from schemas.paperqa import AnswerOutcome, Question
-from tasks.llm.prompt import Trusted, delimit, load_prompt
-from tasks.paperqa.actions import ANSWER, Action, Observation
-from tasks.paperqa.baseline import CHARACTERS_PER_TOKEN, Answered, Kit, Step
+from tasks.llm.prompt import Prompt, Trusted, load_prompt
+from tasks.paperqa.actions import ANSWER, Action, Observation, show_part
+from tasks.paperqa.baseline import Answered, Kit, Step
+from tasks.paperqa.call_forms import Call, final_answer, is_attempt, read_arguments, read_call
+from tasks.paperqa.conversation import Conversation
 
-OBSERVED_CHARACTERS = 8000
 KEPT_CHARACTERS = 4000
-"""Characters of an observation that the model reads, and that the trajectory stores."""
+"""Characters of an observation that the trajectory stores."""
 
-_DECODER = json.JSONDecoder()
-
-Turn = tuple[Message, ...]
-
-
-class _Call(NamedTuple):
-    """An action requested by a reply; `id` is set if it was a function call."""
-
-    name: str
-    arguments: str
-    id: str | None
+IN_WORDS = "the agent answered in plain words instead of by an action"
 
 
 def run_agent(question: Question, kit: Kit, can: Sequence[Action]) -> Answered:
@@ -43,32 +33,47 @@ def run_agent(question: Question, kit: Kit, can: Sequence[Action]) -> Answered:
 
     Source: NeuSym-RAG's ReAct loop: a malformed action gives an error as its observation and uses up the turn.
 
-    Deviates: an agent that reaches a limit has no answer; upstream uses its last observation as the answer.
+    Deviates: an agent that reaches a limit has no answer; upstream uses its last observation as the answer. A reply in
+        plain words is the answer when it says so ("Final answer: ..."), or when it is the last one or follows another:
+        the first of them is answered by a reminder.
     """
     prompt = load_prompt("airqa_agent")
-    opening = prompt.render(_values(question, kit, can))
-    tools = tuple(action.tool for action in can) if kit.protocol == "functions" else ()
-    turns: list[Turn] = []
+    talk = Conversation(prompt.render(_values(question, kit, can)), kit.limits)
     steps: list[Step] = []
-    for _ in range(kit.limits.turns):
+    reminded = False
+    for turn in range(1, kit.limits.turns + 1):
         if reached := _limit_reached(kit):
             return Answered(None, *reached, tuple(steps))
-        reply = kit.asker.converse(
-            _within(opening, turns, kit),
-            prompt=prompt.ref,
-            parameters=Parameters(max_tokens=kit.limits.written_tokens),
-            tools=tools,
-        )
+        reply = _ask(talk, kit, prompt, can)
         if reply.outcome != "ok":
-            ended: AnswerOutcome = "refused" if reply.outcome == "refused" else "failed"
+            ended: AnswerOutcome = UNANSWERED[reply.outcome]
             return Answered(None, ended, reply.reason, tuple(steps))
-        call = _read_call(reply)
+        call = read_call(reply)
+        in_words = call is None and not is_attempt(reply.text)
+        if in_words and (words := _answer_in_words(reply.text, insist=reminded or turn == kit.limits.turns)):
+            return Answered(words, note=IN_WORDS, steps=(*steps, Step(ANSWER, words[:KEPT_CHARACTERS], "")))
+        reminded = in_words
         observation, done = _act(call, kit, can, sum(step.images for step in steps))
         steps.append(_step(call, reply, observation))
         if done:
             return Answered(observation.text, steps=tuple(steps))
-        turns.append(_turn(call, reply, observation))
+        talk.add(call, reply, observation)
     return Answered(None, "turn_limit", f"no answer in {kit.limits.turns} turns", tuple(steps))
+
+
+def _ask(talk: Conversation, kit: Kit, prompt: Prompt, can: Sequence[Action]) -> Reply:
+    """Sends the conversation; where it is too long for the model, again without its old turns."""
+    tools = tuple(action.tool for action in can) if kit.protocol == "functions" else ()
+    parameters = Parameters(max_tokens=kit.limits.written_tokens)
+    while True:
+        reply = kit.asker.converse(talk.messages(), prompt=prompt.ref, parameters=parameters, tools=tools)
+        if reply.outcome != "too_long" or not talk.shorten():
+            return reply
+
+
+def _answer_in_words(text: str, *, insist: bool) -> str | None:
+    """Returns the answer in a reply without an action; only a reply that says it is final has one, unless `insist`."""
+    return final_answer(text) or (text.strip() if insist else None)
 
 
 def _values(question: Question, kit: Kit, can: Sequence[Action]) -> dict[str, Any]:
@@ -80,6 +85,8 @@ def _values(question: Question, kit: Kit, can: Sequence[Action]) -> dict[str, An
         "actions": Trusted("\n".join(_describe(action) for action in can)),
         "as_text": kit.protocol == "text",
         "turns": kit.limits.turns,
+        "characters": kit.limits.observed_characters,
+        "whole_library": kit.desk.scope_name == "library",
     }
 
 
@@ -101,58 +108,24 @@ def _limit_reached(kit: Kit) -> tuple[AnswerOutcome, str] | None:
     return None
 
 
-def _within(opening: Turn, turns: Sequence[Turn], kit: Kit) -> tuple[Message, ...]:
-    """Returns the opening messages and as many of the latest turns as the window and the context length allow."""
-    room = kit.limits.context_tokens * CHARACTERS_PER_TOKEN - _length(opening)
-    shown: list[Turn] = []
-    for turn in reversed(turns[-kit.limits.window :]):
-        room -= _length(turn)
-        if room < 0 and shown:
-            break
-        shown.insert(0, turn)
-    return (*opening, *(message for turn in shown for message in turn))
-
-
-def _length(turn: Turn) -> int:
-    return sum(len(piece) for message in turn for piece in message.pieces if isinstance(piece, str))
-
-
-def _read_call(reply: Reply) -> _Call | None:
-    """Returns the first function call of a reply, or else the first JSON object in its text that names an action."""
-    for call in reply.tool_calls:
-        return _Call(call.name, call.arguments, call.id)
-    for found in _objects(reply.text):
-        if isinstance(name := found.get("action"), str):
-            return _Call(name, json.dumps(found.get("arguments", {})), None)
-    return None
-
-
-def _objects(text: str) -> Iterator[dict[str, Any]]:
-    start = text.find("{")
-    while start >= 0:
-        try:
-            found, end = _DECODER.raw_decode(text, start)
-        except (ValueError, RecursionError):
-            start = text.find("{", start + 1)
-            continue
-        if isinstance(found, dict):
-            yield cast("dict[str, Any]", found)
-        start = text.find("{", end)
-
-
-def _act(call: _Call | None, kit: Kit, can: Sequence[Action], seen: int) -> tuple[Observation, bool]:
-    """Runs an action; returns its observation and whether it was the final answer."""
+def _act(call: Call | None, kit: Kit, can: Sequence[Action], seen: int) -> tuple[Observation, bool]:
+    """Runs an action; returns the part of its observation that is shown, and whether it was the final answer."""
     names = ", ".join(action.name for action in can)
     if call is None:
-        return Observation(f"Error: the reply holds no action; use one of: {names}"), False
+        told = f"Error: the reply holds no action; use one of: {names}. The answer too is given by an action, {ANSWER}."
+        return Observation(told), False
     action = next((action for action in can if action.name == call.name), None)
     if action is None:
         return Observation(f"Error: there is no action {call.name[:60]}; there are: {names}"), False
     if action.name == "view_image" and seen >= kit.limits.images:
         return Observation(f"Error: {seen} pictures have been shown, there are no more"), False
     try:
-        arguments = action.arguments.model_validate_json(call.arguments)
-        return action.run(kit.desk, arguments), action.name == ANSWER
+        arguments = read_arguments(action.arguments, call.arguments)
+        found = action.run(kit.desk, arguments)
+        if action.name == ANSWER:
+            return found, True
+        part = getattr(arguments, "part", 1)
+        return found._replace(text=show_part(found.text, part, kit.limits.observed_characters)), False
     except ValidationError as error:
         faults = [f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg']}" for e in error.errors()]
         return Observation(f"Error: {'; '.join(faults)[:500]}"), False
@@ -160,21 +133,7 @@ def _act(call: _Call | None, kit: Kit, can: Sequence[Action], seen: int) -> tupl
         return Observation(f"Error: {error}"), False
 
 
-def _step(call: _Call | None, reply: Reply, observation: Observation) -> Step:
+def _step(call: Call | None, reply: Reply, observation: Observation) -> Step:
     said = call.arguments if call else reply.text
     name = call.name if call else None
     return Step(name, said[:KEPT_CHARACTERS], observation.text[:KEPT_CHARACTERS], len(observation.images))
-
-
-def _turn(call: _Call | None, reply: Reply, observation: Observation) -> Turn:
-    text = observation.text
-    if len(text) > OBSERVED_CHARACTERS:
-        text = f"{text[:OBSERVED_CHARACTERS]}\n(cut: the observation is longer)"
-    told = delimit("observation", text)
-    pictures = (Message(role="user", content=("The picture asked for:", *observation.images)),)
-    after = pictures if observation.images else ()
-    if call is not None and call.id is not None:
-        made = ToolCall(id=call.id, name=call.name, arguments=call.arguments)
-        asked = Message(role="assistant", content=reply.text, tool_calls=(made,))
-        return (asked, Message(role="tool", content=told, tool_call_id=call.id), *after)
-    return (Message(role="assistant", content=reply.text), Message(role="user", content=told), *after)

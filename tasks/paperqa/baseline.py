@@ -18,6 +18,9 @@ Protocol = Literal["functions", "text"]
 CHARACTERS_PER_TOKEN = 4
 """Characters per token when a text is cut at a number of tokens; no tokenizer is needed."""
 
+IMAGE_TOKENS = 1500
+"""Tokens that a picture of a page takes in a conversation, about."""
+
 
 class Limits(Settings):
     """Limits of a system for one question.
@@ -31,6 +34,9 @@ class Limits(Settings):
     context_tokens: int = Field(default=32_000, ge=1000, description="Length of a conversation, about.")
     evidence_tokens: int = Field(default=5000, ge=100, description="Length of papers put before a question, about.")
     passages: int = Field(default=4, ge=1, le=50, description="Passages of classic RAG.")
+    observed_characters: int = Field(
+        default=8000, ge=500, le=100_000, description="Characters of a result that an agent is shown at a time."
+    )
     images: int = Field(default=10, ge=0, le=50, description="Pages that an agent may look at.")
     tokens: int | None = Field(
         default=None, ge=1, description="Tokens read and written for a question; empty: no limit."
@@ -70,12 +76,16 @@ System = Callable[[Question, Kit], Answered]
 
 @dataclass(frozen=True)
 class PaperQaBaseline:
-    """A registered system: name, one-sentence description, function, version (raised when its answers change)."""
+    """A registered system: name, one-sentence description, function, version (raised when its answers change).
+
+    `searches` says whether its answers depend on which papers it may search.
+    """
 
     name: str
     description: str
     system: System
     version: int
+    searches: bool = True
 
 
 _registry = Registry[PaperQaBaseline](
@@ -89,17 +99,20 @@ find_paperqa_baseline = _registry.find
 """Returns the system of that name; if there is none, a UsageError lists the systems."""
 
 
-def paperqa_baseline(name: str, description: str, *, version: int = 1) -> Callable[[System], System]:
+def paperqa_baseline(
+    name: str, description: str, *, version: int = 1, searches: bool = True
+) -> Callable[[System], System]:
     """Registers a function as a system that answers questions.
 
     Args:
         name: Lower-case word, unique.
         description: One sentence: what it does.
         version: Raised whenever its answers can change.
+        searches: False if it looks at the papers that a question names and at no others, whatever its desk allows.
     """
 
     def decorate(system: System) -> System:
-        _registry.add(name, PaperQaBaseline(name, description, system, version))
+        _registry.add(name, PaperQaBaseline(name, description, system, version, searches))
         return system
 
     return decorate

@@ -17,7 +17,6 @@ from tasks.paperqa.sandbox import SqlSandbox, show_result
 Scope = Literal["named", "library"]
 """`named`: a question's anchors, or the papers of its conferences; `library`: every paper, whatever it names."""
 
-SQL_CHARACTERS = 8000
 MOST_PASSAGES = 50
 
 
@@ -42,6 +41,7 @@ class PaperQaDesk:
     Attributes:
         missing: Anchor papers that the library does not have.
         lookups: Every lookup so far, in order.
+        scope_name: Which papers the question may use.
 
     Deviates:
         Upstream lets agents search everything, whatever a question names; that is `scope="library"`. With `named`, no
@@ -51,6 +51,7 @@ class PaperQaDesk:
     def __init__(self, question: Question, library: PaperLibrary, scope: Scope = "named") -> None:
         self.question = question
         self.lookups: list[Lookup] = []
+        self.scope_name: Scope = scope
         self._library = library
         self._sandbox: SqlSandbox | None = None
         anchors = dict.fromkeys(question.anchor_pdf)
@@ -101,7 +102,7 @@ class PaperQaDesk:
             self._sandbox = self._library.databases.open(self._scope)
         result = self._sandbox.query(query)
         self._record("sql", query, len(result.get("rows", ())), [])
-        return show_result(result, SQL_CHARACTERS)
+        return show_result(result)
 
     def full_text(self, paper: PaperId) -> str:
         """Returns headings and texts of a paper; empty if it has no processed data.

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from schemas.llm import Parameters
+from schemas.llm import UNANSWERED, Parameters
 from schemas.paperqa import Question
 from tasks.paperqa.baseline import Answered, Kit, Step
 from tasks.paperqa.paper_library import Passage
@@ -35,7 +35,7 @@ def answer_in_one_call(
     reply = kit.asker.ask("airqa_answer", values, parameters=parameters)
     steps = (*([looked] if looked else []), Step("answer", reply.text, ""))
     if reply.outcome != "ok":
-        return Answered(None, "refused" if reply.outcome == "refused" else "failed", reply.reason, steps)
+        return Answered(None, UNANSWERED[reply.outcome], reply.reason, steps)
     return Answered(read_fenced(reply.text), steps=steps)
 
 

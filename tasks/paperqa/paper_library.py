@@ -61,7 +61,7 @@ class PaperLibrary:
         bm25: Of stage `bm25`, over the chunks.
         embeddings: Of stage `embeddings`, over the chunks.
         pdfs: PDFs by paper; a paper without one has no pages to look at.
-        resources: Device and batch size of the encoder.
+        resources: Device and batch size of the encoder; memory of the processes that run SQL.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class PaperLibrary:
         self._bm25 = Bm25Index(bm25)
         self._passages = pl.read_parquet(chunks.files()).sort("corpus_id")
         self._ids = self._passages["corpus_id"].to_numpy()
-        self.databases = ScopedDatabases(papers)
+        self.databases = ScopedDatabases(papers, self._resources.memory_gib)
         self.pdfs: Mapping[str, Path] = {path.stem: path for path in pdfs if _UUID.fullmatch(path.stem)}
         rows = pl.read_parquet(papers.files(), columns=["paper_id", "title", "abstract", "conference", "num_pages"])
         self.cards: Mapping[PaperId, Card] = {row[0]: Card(*row) for row in rows.sort("paper_id").iter_rows()}

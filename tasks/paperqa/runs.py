@@ -51,7 +51,7 @@ class PaperQaSettings(Settings):
     tag: str = Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.@+-]*$", description="Name of the run.")
 
 
-@stage("paperqa_run", version=2, settings=PaperQaSettings, after="paperqa_chunks")
+@stage("paperqa_run", version=3, settings=PaperQaSettings, after="paperqa_chunks")
 def paperqa_run(work: Workspace[PaperQaSettings]) -> None:
     """Writes PAPERQA_ANSWERS and the side tables PAPERQA_STEPS, PAPERQA_LOOKUPS and MODEL_CALLS.
 

@@ -11,7 +11,8 @@ import sys
 import tempfile
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -34,7 +35,9 @@ TABLES = {
 SECONDS = 10.0
 """Time limit of a query in seconds; the process is killed after half as long again."""
 
-MEGABYTES = 512
+MEGABYTES = 256
+"""Memory of DuckDB in a process; the whole process may take four times as much."""
+
 MOST_SQL = 10_000
 """Longest query, in characters."""
 
@@ -49,18 +52,29 @@ class SqlSandbox:
         file: The database; the sandbox deletes it at the end.
         seconds: Time limit of a query.
         megabytes: Memory for DuckDB; the whole process may take four times as much.
+        pool: Bounds the processes of all sandboxes; None: this sandbox is on its own.
     """
 
-    def __init__(self, file: Path, seconds: float = SECONDS, megabytes: int = MEGABYTES) -> None:
+    def __init__(
+        self, file: Path, seconds: float = SECONDS, megabytes: int = MEGABYTES, pool: "ProcessPool | None" = None
+    ) -> None:
         self._file = file
+        self._pool = pool or ProcessPool(1)
         self._seconds = seconds
         self._megabytes = megabytes
         self._process: subprocess.Popen[str] | None = None
 
     def query(self, sql: str) -> dict[str, Any]:
-        """Returns `columns`, `rows` (text or None) and `more`, or `error`: one sentence that the model can act on."""
+        """Returns `columns`, `rows` (text or None), whether there are `more` rows, and whether the last one is `cut`.
+
+        Otherwise `error`: one sentence that the model can act on.
+        """
         if len(sql) > MOST_SQL:
             return {"error": f"{len(sql)} characters: a query may have {MOST_SQL}"}
+        with self._pool.turn(self):
+            return self._query(sql)
+
+    def _query(self, sql: str) -> dict[str, Any]:
         process = self._running()
         assert process.stdin is not None
         assert process.stdout is not None
@@ -76,7 +90,7 @@ class SqlSandbox:
             killer.cancel()
         if told:
             return json.loads(told)
-        self._stop()
+        self.stop()
         return {"error": f"stopped: it took more than {self._seconds:g} s or too much memory; ask for less"}
 
     def _running(self) -> subprocess.Popen[str]:
@@ -92,7 +106,8 @@ class SqlSandbox:
             )
         return self._process
 
-    def _stop(self) -> None:
+    def stop(self) -> None:
+        """Ends the process; the next query starts another one."""
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
@@ -100,7 +115,7 @@ class SqlSandbox:
 
     def close(self) -> None:
         """Ends the process and deletes the file."""
-        self._stop()
+        self._pool.leave(self)
         self._file.unlink(missing_ok=True)
 
     def __enter__(self) -> Self:
@@ -110,6 +125,54 @@ class SqlSandbox:
         self.close()
 
 
+class ProcessPool:
+    """Bounds how many sandboxes have a process at once, and with that the memory of all of them. Thread-safe.
+
+    A query whose sandbox has no process takes the place of the one that has been idle for longest, or waits for it.
+
+    Args:
+        most: Number of processes, at least 1.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._idle: OrderedDict[SqlSandbox, None] = OrderedDict()
+        self._busy: set[SqlSandbox] = set()
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def turn(self, sandbox: SqlSandbox) -> Generator[None]:
+        """Waits until the sandbox may run a process, and holds its place during the block."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._admit(sandbox))
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._busy.discard(sandbox)
+                self._idle[sandbox] = None
+                self._changed.notify_all()
+
+    def _admit(self, sandbox: SqlSandbox) -> bool:
+        if sandbox in self._busy:
+            return False
+        if sandbox in self._idle:
+            del self._idle[sandbox]
+        elif len(self._idle) + len(self._busy) >= self._most:
+            if not self._idle:
+                return False
+            self._idle.popitem(last=False)[0].stop()
+        self._busy.add(sandbox)
+        return True
+
+    def leave(self, sandbox: SqlSandbox) -> None:
+        """Ends the process of a sandbox that runs no query, and frees its place."""
+        with self._changed:
+            self._idle.pop(sandbox, None)
+            sandbox.stop()
+            self._changed.notify_all()
+
+
 class ScopedDatabases:
     """Database files by scope, created on first use; the most recent ones are kept. Thread-safe.
 
@@ -117,9 +180,11 @@ class ScopedDatabases:
 
     Args:
         papers: Dataset of stage `paperqa_store`.
+        memory_gib: Memory that the processes of all sandboxes may take together, in GiB; one process always runs.
     """
 
-    def __init__(self, papers: Dataset) -> None:
+    def __init__(self, papers: Dataset, memory_gib: float = 4.0) -> None:
+        self._pool = ProcessPool(max(1, int(memory_gib * 1024 / (4 * MEGABYTES))))
         self._folder_of_papers = papers.folder
         self._shards: dict[PaperId, str] = {
             paper: path.stem.removeprefix("part-")
@@ -143,7 +208,7 @@ class ScopedDatabases:
             own.hardlink_to(self._files[wanted])
             if len(self._files) > KEPT_FILES:
                 self._files.popitem(last=False)[1].unlink()
-        return SqlSandbox(own)
+        return SqlSandbox(own, pool=self._pool)
 
     def _new_name(self) -> Path:
         self._made += 1
@@ -166,15 +231,18 @@ class ScopedDatabases:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def show_result(result: dict[str, Any], most: int) -> str:
-    """Formats a result for an agent: one line per row, or the error; a text cut at `most` characters says so."""
+def show_result(result: dict[str, Any]) -> str:
+    """Formats a result for an agent: one line per row, or the error; says when there is more than it holds."""
     if "error" in result:
         return f"Error: {result['error']}"
     if not result["rows"]:
         return f"No rows. Columns: {', '.join(result['columns'])}"
     lines = [" | ".join(result["columns"])]
     lines += [" | ".join("NULL" if cell is None else " ".join(cell.split()) for cell in row) for row in result["rows"]]
-    text = "\n".join(lines)
-    if len(text) > most:
-        return f"{text[:most]}\n(cut: the result is longer)"
-    return text + (f"\n(more rows: only the first {len(result['rows'])} are shown)" if result["more"] else "")
+    if result["cut"]:
+        lines.append("(the last row is cut: ask for fewer columns, or for a part of a text with substr)")
+    if result["more"]:
+        lines.append(
+            f"(more rows: these are the first {len(result['rows'])}; ask for the others with LIMIT and OFFSET)"
+        )
+    return "\n".join(lines)

@@ -34,7 +34,9 @@ REASON_LENGTH = 1000
 class AnswerScoreSettings(Settings):
     """How answers are scored."""
 
-    judge: ModelName | None = Field(default=None, description="Who grades free text; empty: such answers are unscored.")
+    judge: ModelName | None = Field(
+        default=None, description="Model that grades free text; empty: such answers are unscored."
+    )
     seed: int = Field(default=42, description="Of the bootstrap over questions.")
     resamples: int = Field(default=RESAMPLES, ge=100, description="Of the bootstrap over questions.")
 
@@ -50,7 +52,7 @@ class _Answer(NamedTuple):
     usd: float
 
 
-@stage("paperqa_scores", version=2, settings=AnswerScoreSettings, after="paperqa_run")
+@stage("paperqa_scores", version=3, settings=AnswerScoreSettings, after="paperqa_run")
 def paperqa_scores(work: Workspace[AnswerScoreSettings]) -> None:
     """Writes PAPERQA_SCORES and the side tables PAPERQA_SUMMARIES and MODEL_CALLS (the judge's calls).
 
@@ -67,7 +69,7 @@ def paperqa_scores(work: Workspace[AnswerScoreSettings]) -> None:
         shard_size=SHARD_ANSWERS,
         name=lambda answer: answer.uuid,
         tables={"part": PAPERQA_SCORES},
-        open=lambda: nullcontext(partial(_score, tag)),
+        open=lambda: nullcontext(partial(_score, tag, work.settings.judge)),
         model=work.settings.judge,
         key=("uuid",),
     )
@@ -103,7 +105,7 @@ def _paired(work: Workspace[AnswerScoreSettings]) -> list[_Answer]:
     ]
 
 
-def _score(tag: str, answer: _Answer, asker: Asker | None) -> SubjectRows:
+def _score(tag: str, model: ModelName | None, answer: _Answer, asker: Asker | None) -> SubjectRows:
     judge = DoorJudge(asker) if asker else None
     score, outcome, reason = 0.0, answer.outcome, None
     if answer.answer is not None:
@@ -111,6 +113,8 @@ def _score(tag: str, answer: _Answer, asker: Asker | None) -> SubjectRows:
         if judge and isinstance(judge.trouble, ModelError | TransientError):
             raise judge.trouble  # it concerns all answers
         score, outcome = found.score, "scored" if found.failure is None else "unscored"
+        if found.no_verdict:
+            outcome = "no_verdict"
         if judge and isinstance(judge.trouble, OverBudget):
             outcome = "over_budget"
         reason = found.failure or (judge.replies[-1] if judge and judge.replies else None)
@@ -121,6 +125,7 @@ def _score(tag: str, answer: _Answer, asker: Asker | None) -> SubjectRows:
         outcome,
         evaluator=answer.evaluator["eval_func"],
         reason=reason[:REASON_LENGTH] if reason else None,
+        judge=f"{model.provider}/{model.model}" if model and asker and asker.calls else None,
         cost_usd=sum(call.cost_usd for call in asker.calls) if asker else 0.0,
     )
     return SubjectRows([row], outcome)

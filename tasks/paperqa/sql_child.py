@@ -7,6 +7,7 @@ import json
 import resource
 import sys
 import threading
+from typing import Any
 
 import duckdb
 
@@ -20,8 +21,11 @@ CONFIG = {
     "threads": "1",
     "lock_configuration": "true",
 }
-MOST_ROWS, MOST_COLUMNS, MOST_CHARACTERS = 50, 50, 500
-"""Limits of an answer: rows, columns, characters of a cell."""
+MOST_COLUMNS, MOST_ROWS, MOST_CHARACTERS = 50, 1000, 200_000
+"""Limits of an answer: columns, rows, characters of all its cells."""
+
+FIRST_ROWS = 50
+"""Rows that are looked at first: only where they are short are more of them read."""
 
 
 def answer(connection: duckdb.DuckDBPyConnection, sql: str, seconds: float) -> dict[str, object]:
@@ -43,18 +47,32 @@ def answer(connection: duckdb.DuckDBPyConnection, sql: str, seconds: float) -> d
 
 
 def _select(connection: duckdb.DuckDBPyConnection, query: str) -> dict[str, object]:
+    found = _read(connection, query, FIRST_ROWS)
+    if found.get("more") and sum(len(cell or "") for row in found["rows"] for cell in row) < MOST_CHARACTERS:
+        try:
+            return _read(connection, query, MOST_ROWS)
+        except (duckdb.Error, MemoryError):
+            return found  # the rows after the first ones are too large, or take too long
+    return found
+
+
+def _read(connection: duckdb.DuckDBPyConnection, query: str, rows: int) -> dict[str, Any]:
     # Rows and cells are cut before they leave DuckDB; that the query stands alone was checked by its parser.
-    cut = f"SELECT left(COLUMNS(*)::VARCHAR, {MOST_CHARACTERS + 1}) FROM (\n{query}\n) LIMIT {MOST_ROWS + 1}"
+    cut = f"SELECT left(COLUMNS(*)::VARCHAR, {MOST_CHARACTERS}) FROM (\n{query}\n) LIMIT {rows + 1}"
     found = connection.execute(cut)
     columns = [column[0] for column in found.description or ()]
     if len(columns) > MOST_COLUMNS:
         return {"error": f"{len(columns)} columns: at most {MOST_COLUMNS} are shown; name those you need"}
-    rows = [[_cell(value) for value in row] for row in found.fetchall()]
-    return {"columns": columns, "rows": rows[:MOST_ROWS], "more": len(rows) > MOST_ROWS}
-
-
-def _cell(value: str | None) -> str | None:
-    return value if value is None or len(value) <= MOST_CHARACTERS else f"{value[:MOST_CHARACTERS]}..."
+    read = found.fetchall()
+    left, shown = MOST_CHARACTERS, []
+    for row in read[:rows]:
+        if left <= 0:
+            break
+        shown.append([])
+        for cell in row:
+            shown[-1].append(cell and cell[:left])
+            left -= len(cell or "")
+    return {"columns": columns, "rows": shown, "more": len(read) > len(shown), "cut": left < 0}
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ SHOWN_CHARACTERS = 1500
 _templates = page_templates("tasks.reports")
 
 
-@stage("paperqa_report", version=4, settings=ReportSettings, after="paperqa_scores")
+@stage("paperqa_report", version=5, settings=ReportSettings, after="paperqa_scores")
 def paperqa_report(work: Workspace[ReportSettings]) -> None:
     """Writes report.html, report.md, report.json, a CSV per table, and `questions/<tag>.html` for every run.
 
@@ -62,6 +62,10 @@ def warnings(source: ReportSource) -> Iterator[str]:
         )
     if any(judge and judge.provider == STAND_IN for judge in judges):
         yield "The judge is the stand-in: scores of free-text answers mean nothing."
+    if any(
+        judge and made.get("model") == judge.model_dump() for made, judge in zip(runs.values(), judges, strict=True)
+    ):
+        yield "The judge of some runs is the model that answered: models favour answers of their own."
     if None in judges:
         yield "A run was scored without a judge: its free-text answers are unscored and count 0."
     for dataset in source.of_stage("paperqa_store"):

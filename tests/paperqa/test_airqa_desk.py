@@ -1,6 +1,7 @@
 """What a question may see, by whatever way it looks; hostile SQL and arithmetic."""
 
 import hashlib
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from schemas.errors import BadInput
 from tasks.paperqa.calculator import calculate
 from tasks.paperqa.desk import PaperQaDesk
 from tasks.paperqa.paper_library import PaperLibrary
-from tasks.paperqa.sandbox import SqlSandbox
+from tasks.paperqa.sandbox import ScopedDatabases, SqlSandbox, show_result
+from tasks.paperqa.sql_child import MOST_CHARACTERS, MOST_ROWS
 from tests.paperqa.conftest import BIRD, DEEP, GRAPH, IMAGE, ask
 
 
@@ -118,8 +120,44 @@ def test_hostile_sql_gets_an_observation_and_changes_nothing(sandbox: SqlSandbox
 
 def test_large_results_are_cut_in_rows_and_cells(sandbox: SqlSandbox):
     found = sandbox.query("SELECT repeat('x', 1000000) AS long FROM range(100000000) -- 100 TB")
-    assert (len(found["rows"]), found["more"]) == (50, True)
-    assert len(found["rows"][0][0]) < 600
+    assert (len(found["rows"]), found["more"], found["cut"]) == (1, True, False)
+    assert sum(len(row[0]) for row in found["rows"]) == MOST_CHARACTERS
+    short = sandbox.query("SELECT i FROM range(100000) t(i) ORDER BY i")
+    assert (short["rows"][-1], short["more"]) == ([str(MOST_ROWS - 1)], True)
+
+
+def test_a_cell_comes_whole(sandbox: SqlSandbox):
+    table = "<table>" + "".join(f"<tr><td>row {i}</td></tr>" for i in range(80)) + "</table>"
+    assert len(table) > 1500
+    assert show_result(sandbox.query(f"SELECT '{table}' AS html, 'end' AS last")) == f"html | last\n{table} | end"
+
+
+def test_all_sandboxes_share_their_processes(library: PaperLibrary):
+    before = children("sql_child.py")
+    databases = ScopedDatabases(library._papers, memory_gib=2.5)  # two processes of at most 1 GiB
+    boxes = [databases.open([paper]) for paper in (GRAPH, BIRD, IMAGE, DEEP)]
+
+    def title(box: SqlSandbox) -> str:
+        return box.query("SELECT title FROM papers")["rows"][0][0]
+
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            titles = list(pool.map(title, boxes * 2))
+            assert titles[:4] == titles[4:]
+            assert len(set(titles)) == 4
+        assert len(children("sql_child.py") - before) <= 2
+    finally:
+        for box in boxes:
+            box.close()
+        databases.close()
+    assert children("sql_child.py") <= before
+
+
+def children(program: str) -> set[str]:
+    """Command lines of this process's children that run a program."""
+    started = [pid for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()]
+    lines = [Path(f"/proc/{pid}/cmdline") for pid in started]
+    return {text for line in lines if line.exists() and program in (text := line.read_text())}
 
 
 @pytest.mark.parametrize(

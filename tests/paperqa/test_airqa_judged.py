@@ -133,20 +133,37 @@ def test_an_objective_part_that_fails_spares_the_judge():
         ("```txt\nTrue\n```\nOn reflection:\n```txt\nFalse\n```", False),
         ("```txt\nFalse\n```\nOn reflection:\n```txt\nTrue\n```", True),
         ("```txt\nTrue\n```\n```json\n{}\n```", True),
-        ("```json\nx\n``` true ``` y", False),
-        ("True", False),
-        ("```txt\nTrue", False),
-        ("```txt\nTrue.\n```", False),
-        ("", False),
+        ("```python\nloss = 1\n```\nSo:\n```txt\nTrue\n```", True),
+        ("It calls ```f``` once.\n```txt\nTrue\n```", True),
+        ("See ```json\n{}\n``` there\n```txt\nFalse\n```", False),
+        ("Use ``` for code.\n```txt\nTrue\n```", True),
+        ("```python\nnever closed\n```txt\nTrue\n```", True),
+        ("```json\nx\n``` true ``` y", None),
+        ("True", None),
+        ("```txt\nTrue", None),
+        ("```txt\nTrue.\n```", None),
+        ("", None),
     ],
 )
 def test_only_a_fenced_verdict_counts(reply, verdict):
     assert parse_verdict(reply) is verdict
 
 
+@pytest.mark.parametrize("negated", [False, True])
+def test_a_reply_without_a_verdict_is_told_apart_and_earns_nothing(negated):
+    evaluator = call("eval_reference_answer_with_llm")
+    if negated:
+        evaluator = {"eval_func": "eval_negation", "eval_kwargs": evaluator}
+    found = score_answer(evaluator, "x", Judge("I would say it is right."))
+    assert (found.score, found.no_verdict) == (0.0, True)
+    assert "I would say it is right." in (found.failure or "")
+    read = score_answer(evaluator, "x", Judge(FALSE))
+    assert (read.score, read.failure, read.no_verdict) == (float(negated), None, False)
+
+
 @given(st.text("`txTrue \n", max_size=60))
 def test_any_reply_can_be_read(reply):
-    assert parse_verdict(reply) in (True, False)
+    assert parse_verdict(reply) in (True, False, None)
 
 
 def test_the_two_foreign_functions_keep_their_scales():

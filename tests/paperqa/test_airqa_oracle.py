@@ -56,7 +56,11 @@ def test_every_judge_reply_has_its_score(shared):
     rows = [json.loads(line) for line in (shared / "oracle/airqa_judge_replies.jsonl").open(encoding="utf-8")]
     assert len(rows) == 59
     scores = [evaluate_answer(evaluator, "x", ScriptedJudge([row["reply"]])) for row in rows]
-    assert scores == [row["score"] or 0.0 for row in rows]
+    expected = [row["score"] or 0.0 for row in rows]
+    differing = [row["flags"] for row, score, right in zip(rows, scores, expected, strict=True) if score != right]
+    # Upstream pairs fences wrongly after a quoted block: there a verdict of true counts, as the specification says.
+    assert differing == [["NOTE_lenient_parse_differs", "BUG_llm_fence_pairing"]] * 3
+    assert sum(scores) == sum(expected) + 3
 
 
 def gold_answers(examples):

@@ -16,7 +16,7 @@ from schemas.paperqa import Question
 from tasks.llm.asker import Asker, open_door
 from tasks.paperqa.actions import actions
 from tasks.paperqa.agent import run_agent
-from tasks.paperqa.baseline import Answered, Kit, Limits, all_paperqa_baselines
+from tasks.paperqa.baseline import Answered, Kit, Limits, all_paperqa_baselines, find_paperqa_baseline
 from tasks.paperqa.desk import PaperQaDesk
 from tasks.paperqa.files import open_folder, open_questions
 from tasks.paperqa.oneshot import read_fenced
@@ -68,7 +68,13 @@ def questions(shelf: Shelf, folder: Path, examples: list[dict[str, Any]]):
 
 def run(shelf: Shelf, asked, llm: LlmAccess, baseline: str = "question_only", **more: Any):
     settings = PaperQaSettings.model_validate(
-        {"baseline": baseline, "baseline_version": 1, "model": MODEL, "tag": f"{baseline}+m", **more}
+        {
+            "baseline": baseline,
+            "baseline_version": find_paperqa_baseline(baseline).version,
+            "model": MODEL,
+            "tag": f"{baseline}+m",
+            **more,
+        }
     )
     pdfs = open_folder("airqa_pdfs", shelf.root / "pdfs")
     return shelf.build(paperqa_run, settings, {"questions": asked, "pdfs": pdfs, **shelf.inputs}, llm=llm)
@@ -271,7 +277,8 @@ def test_answers_are_scored_by_uuid_and_the_judge_is_told_apart(shelf: Shelf, se
     judged = {"eval_func": "eval_reference_answer_with_llm", "eval_kwargs": {"reference_answer": "r", "question": "q"}}
     plain = {"eval_func": "eval_string_exact_match", "eval_kwargs": {"gold": "yes"}}
     other = {**judged, "eval_kwargs": {"reference_answer": "s", "question": "q"}}
-    kinds = [plain, judged, plain, other]
+    third = {**judged, "eval_kwargs": {"reference_answer": "t", "question": "q"}}
+    kinds = [plain, judged, plain, other, third]
     asked = questions(
         shelf,
         tmp_path,
@@ -283,8 +290,8 @@ def test_answers_are_scored_by_uuid_and_the_judge_is_told_apart(shelf: Shelf, se
 
     def script(seen: Seen, number: int) -> Answer:
         if "You judge one answer" in seen.json["messages"][0]["content"]:
-            verdicts = [completion("Same.\n```txt\nTrue\n```"), error(400, "judge is ill")]
-            return verdicts[sum("You judge" in s.json["messages"][0]["content"] for s in server.seen) - 1]
+            verdicts = {"\nr\n": completion("Same.\n```txt\nTrue\n```"), "\ns\n": error(400, "judge is ill")}
+            return next((told for gold, told in verdicts.items() if gold in seen.last), completion("It is right."))
         return completion("no" if "Score 2?" in seen.last else "```txt\nyes\n```")
 
     server.play(script)
@@ -295,16 +302,24 @@ def test_answers_are_scored_by_uuid_and_the_judge_is_told_apart(shelf: Shelf, se
         shelf.build(paperqa_scores, AnswerScoreSettings(judge=MODEL, resamples=200), inputs, llm=llm)
     )
     rows = found.table().to_pylist()
-    assert [row["score"] for row in rows] == [1, 1, 0, 0]
-    assert [row["outcome"] for row in rows] == ["scored", "scored", "scored", "unscored"]
+    assert [row["score"] for row in rows] == [1, 1, 0, 0, 0]
+    assert [row["outcome"] for row in rows] == ["scored", "scored", "scored", "unscored", "no_verdict"]
+    assert [row["judge"] for row in rows] == [None, "p/m", None, "p/m", "p/m"]
     assert "Same." in rows[1]["reason"]
     assert "judge is ill" in rows[3]["reason"]
     means = {row["group"]: row for row in found.table("summaries").to_pylist()}
     assert set(means) == {"all", "single", "text", "objective"}
-    assert (means["all"]["mean"], means["all"]["answered"], means["all"]["questions"]) == (0.5, 3, 4)
-    assert means["all"]["low"] <= 0.5 <= means["all"]["high"]
+    assert (means["all"]["mean"], means["all"]["answered"], means["all"]["questions"]) == (0.4, 3, 5)
+    assert means["all"]["low"] <= 0.4 <= means["all"]["high"]
     unjudged = shelf.store.open(shelf.build(paperqa_scores, AnswerScoreSettings(resamples=200), inputs))
-    assert [row["outcome"] for row in unjudged.table().to_pylist()] == ["scored", "unscored", "scored", "unscored"]
+    assert [row["outcome"] for row in unjudged.table().to_pylist()] == [
+        "scored",
+        "unscored",
+        "scored",
+        "unscored",
+        "unscored",
+    ]
+    assert set(unjudged.table()["judge"].to_pylist()) == {None}
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def publish_answers(store: Store, provider: str = "p") -> dict[str, Ref]:
     exact = json.dumps({"eval_func": "eval_string_exact_match", "eval_kwargs": {"gold": "yes"}})
     questions = [PaperqaQuestionRow(one, f"Is it {HOSTILE}?", "", [], [])._asdict() for one in IDS]
     hidden = [
-        PaperqaAnnotationRow(one, [*tags, "objective"], [], exact, [], None)._asdict()
+        PaperqaAnnotationRow(one, [*tags, "objective"], [IDS[0]] * ("multiple" in tags), exact, [], None)._asdict()
         for one, tags in zip(IDS, TAGS, strict=True)
     ]
     tables = {"part": (PAPERQA_QUESTIONS, questions), "annotations": (PAPERQA_ANNOTATIONS, hidden)}
@@ -58,7 +58,8 @@ def publish_answers(store: Store, provider: str = "p") -> dict[str, Ref]:
             "steps": (PAPERQA_STEPS, [row._asdict() for row in steps]),
         }
         model = ModelName(provider=provider, model="m")
-        settings = PaperQaSettings(baseline="agent", baseline_version=1, model=model, tag=tag)
+        scope = "named" if tag == "one" else "library"
+        settings = PaperQaSettings(baseline="agent", baseline_version=1, model=model, scope=scope, tag=tag)
         refs[f"paperqa_run:{tag}"] = publish(store, "paperqa_run", content, settings)
         inputs = {"questions": refs["questions"], "run": refs[f"paperqa_run:{tag}"]}
         scored = Request(paperqa_scores, AnswerScoreSettings(resamples=200), inputs)
@@ -103,6 +104,15 @@ def test_each_run_is_compared_with_the_best(source: ReportSource) -> None:
     assert (str(tag), table.caption.split(",")[0]) == ("two", "Against one")
     assert isinstance(change, Change) and change.difference == -0.25
     assert (better, equal, worse, questions) == (0, 3, 1, 4)
+
+
+def test_both_scopes_of_a_system_stand_side_by_side(source: ReportSource) -> None:
+    table = tables(source)["paperqa_scopes"]
+    every, multiple = table.rows
+    assert (every[0], every[1], multiple[1], every[5], multiple[5]) == ("one", "all", "multiple", 4, 1)
+    assert str(every[2]).startswith("50.0 (") and str(every[3]).startswith("25.0 (")
+    assert isinstance(every[4], Change) and every[4].difference == -0.25
+    assert "1 of 1 `multiple` questions have references" in table.note
 
 
 def test_published_figures_stand_beside(source: ReportSource) -> None:

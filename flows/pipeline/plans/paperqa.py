@@ -1,6 +1,6 @@
 """The steps of AirQA: tables, passages and indexes from files; then runs, scores and the report."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from pydantic import Field
@@ -50,10 +50,15 @@ class PaperQaPlan(Settings):
 
     baselines: tuple[BaselineName, ...] = Field(default=DEFAULT_BASELINES, description="Systems to run.")
     model: str | None = Field(default=None, description="Language model; empty: the machine's ARENA_LLM_MODEL.")
-    judge: str | None = Field(default=None, description="Model that grades free text; empty: the model that answers.")
+    judge: str | None = Field(
+        default=None, description="Model that grades free text; empty: such answers stay unscored and count 0."
+    )
     protocol: Protocol = Field(default="functions", description="How agents call tools: by function calls, or in text.")
-    scope: Scope = Field(
-        default="named", description="Papers that a question can use: those it names, or the whole library."
+    scopes: tuple[Scope, ...] = Field(
+        default=("named", "library"),
+        min_length=1,
+        description="Papers that a question can use: those it names, or the whole library. A system that searches "
+        "runs once for each; others run once.",
     )
     limits: Limits = Field(default=Limits(), description="Limits of a system per question.")
     limit_questions: int | None = Field(default=None, ge=1, description="Development only: the first questions.")
@@ -100,9 +105,9 @@ def plan_library(files: PaperQaFiles, settings: PaperQaPlan) -> list[Step]:
 
 
 def plan_runs(
-    settings: PaperQaPlan, model: ModelName, judge: ModelName, pdfs: ReleaseDataset | None = None
+    settings: PaperQaPlan, model: ModelName, judge: ModelName | None, pdfs: ReleaseDataset | None = None
 ) -> list[Step]:
-    """Returns the steps that run every system, then those that score the runs.
+    """Returns the steps that run every system, then those that score the runs; without a judge, free text is unscored.
 
     Raises:
         UsageError: There is no such system.
@@ -112,14 +117,14 @@ def plan_runs(
     if pdfs:
         inputs["pdfs"] = pdfs
     steps: list[Step] = []
-    for name in settings.baselines:
-        tag = run_tag(name, settings, model)
+    for name, scope in _runs(settings):
+        tag = run_tag(name, settings, model, scope)
         chosen = PaperQaSettings(
             baseline=name,
             baseline_version=find_paperqa_baseline(name).version,
             model=model,
             protocol=settings.protocol,
-            scope=settings.scope,
+            scope=scope,
             limits=settings.limits,
             limit_questions=settings.limit_questions,
             tag=tag,
@@ -134,11 +139,18 @@ def plan_scores(run_slot: str, rule: AnswerScoreSettings) -> Step:
     return Step(slot, paperqa_scores, rule, {"run": run_slot, "questions": "airqa/questions"})
 
 
-def run_tag(baseline: str, settings: PaperQaPlan, model: ModelName) -> str:
+def _runs(settings: PaperQaPlan) -> Iterator[tuple[BaselineName, Scope]]:
+    """Yields the systems with the scopes that make a difference to them."""
+    for name in settings.baselines:
+        scopes: Iterable[Scope] = dict.fromkeys(settings.scopes) if find_paperqa_baseline(name).searches else ("named",)
+        yield from ((name, scope) for scope in scopes)
+
+
+def run_tag(baseline: str, settings: PaperQaPlan, model: ModelName, scope: Scope) -> str:
     """Returns `<system>+<model>`, then marks of what is unusual: `+text`, `+library`, `+<encoder>`, `-first<n>`."""
     tag = f"{baseline}+{model.short}"
     tag += "+text" if settings.protocol == "text" else ""
-    tag += "+library" if settings.scope == "library" else ""
+    tag += "+library" if scope == "library" else ""
     tag += encoder_mark(EncoderSettings(model=settings.encoder), usual=PaperQaPlan().encoder)
     return tag + limit_mark(settings.limit_questions)
 

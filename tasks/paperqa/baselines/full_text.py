@@ -5,7 +5,11 @@ from tasks.paperqa.baseline import Answered, Kit, cut, paperqa_baseline
 from tasks.paperqa.oneshot import answer_in_one_call
 
 
-@paperqa_baseline("full_text", "The question after the beginning of the papers' full texts, joined and cut off.")
+@paperqa_baseline(
+    "full_text",
+    "The question after the beginning of the papers' full texts, joined and cut off.",
+    searches=False,
+)
 def full_text(question: Question, kit: Kit) -> Answered:
     """Asks once with the sections of the named papers, cut where they are too long."""
     texts = [f"{card.title}\n\n{kit.desk.full_text(card.paper_id)}" for card in kit.desk.anchors]

@@ -6,7 +6,11 @@ from tasks.paperqa.agent import run_agent
 from tasks.paperqa.baseline import Answered, Kit, paperqa_baseline
 
 
-@paperqa_baseline("hybrid_agent", "An agent that queries the database, searches passages, views pages and calculates.")
+@paperqa_baseline(
+    "hybrid_agent",
+    "An agent that queries the database, searches passages, views pages and calculates.",
+    version=2,
+)
 def hybrid_agent(question: Question, kit: Kit) -> Answered:
     """Runs an agent that can query the database and search passages."""
     return run_agent(

@@ -6,7 +6,11 @@ from tasks.paperqa.agent import run_agent
 from tasks.paperqa.baseline import Answered, Kit, paperqa_baseline
 
 
-@paperqa_baseline("iterative_rag", "An agent that searches passages by meaning with queries of its own.")
+@paperqa_baseline(
+    "iterative_rag",
+    "An agent that searches passages by meaning with queries of its own.",
+    version=2,
+)
 def iterative_rag(question: Question, kit: Kit) -> Answered:
     """Runs an agent that can only search passages."""
     return run_agent(question, kit, actions("classic_retrieve"))

@@ -7,7 +7,9 @@ from tasks.paperqa.baseline import Answered, Kit, paperqa_baseline
 
 
 @paperqa_baseline(
-    "sql_agent", "An agent that queries the database of the papers' contents, views pages and calculates."
+    "sql_agent",
+    "An agent that queries the database of the papers' contents, views pages and calculates.",
+    version=2,
 )
 def sql_agent(question: Question, kit: Kit) -> Answered:
     """Runs an agent that can query the database."""

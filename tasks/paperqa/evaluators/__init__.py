@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from tasks.paperqa.evaluators import foreign, formula, judged, logical, match, retrieval, sets
-from tasks.paperqa.evaluators.registry import Judge, evaluator_parts, get_evaluator
+from tasks.paperqa.evaluators.registry import Judge, NotingJudge, evaluator_parts, get_evaluator
 
 __all__ = ["GROUPS", "AnswerScore", "Judge", "evaluate_answer", "is_error_answer", "score_answer"]
 
@@ -22,10 +22,15 @@ _log = logging.getLogger(__name__)
 
 
 class AnswerScore(NamedTuple):
-    """A score with its reason; `failure` says why the evaluator could not score, or is None."""
+    """A score with its reason.
+
+    `failure` says why the evaluator could not score, or is None. With `no_verdict`, the judge replied, and its reply
+    holds no verdict.
+    """
 
     score: float
     failure: str | None
+    no_verdict: bool = False
 
 
 def evaluate_answer(evaluator: Mapping[str, object], answer: object, judge: Judge | None = None) -> float:
@@ -39,20 +44,31 @@ def evaluate_answer(evaluator: Mapping[str, object], answer: object, judge: Judg
 
     Returns:
         0.0 or 1.0 (the evaluators of the two foreign data sets use their own scales). 0.0 if the evaluator cannot score
-        the answer: it or the judge failed, or the answer is the text of a failed run (`[ERROR]:...`).
+        the answer: it or the judge failed, or the answer is the text of a failed run (`[ERROR]:...`). A judge's reply
+        without a verdict counts as false.
 
     Raises:
         BadInput: The evaluator's name is unknown, or it is not an evaluator at all.
     """
-    return score_answer(evaluator, answer, judge).score
+    return _evaluate(evaluator, answer, judge).score
 
 
 def score_answer(evaluator: Mapping[str, object], answer: object, judge: Judge | None = None) -> AnswerScore:
     """Scores an answer like `evaluate_answer`, with the reason if the evaluator could not score.
 
+    If a reply of the judge holds no verdict, the score is 0.0, also inside a negation.
+
     Raises:
         BadInput: The evaluator's name is unknown, or it is not an evaluator at all.
     """
+    noting = NotingJudge(judge) if judge else None
+    found = _evaluate(evaluator, answer, noting)
+    if noting is None or not noting.without_verdict or found.failure is not None:
+        return found
+    return AnswerScore(0.0, f"the judge's reply holds no verdict: {noting.without_verdict[0][:400]!r}", no_verdict=True)
+
+
+def _evaluate(evaluator: Mapping[str, object], answer: object, judge: Judge | None) -> AnswerScore:
     if is_error_answer(answer):
         return AnswerScore(0.0, "the run failed, its answer is an error text")
     name, kwargs = evaluator_parts(evaluator)

@@ -12,6 +12,7 @@ from tasks.paperqa.evaluators.registry import (
     Flag,
     Integer,
     Judge,
+    NotingJudge,
     Number,
     Options,
     Text,
@@ -21,6 +22,9 @@ from tasks.paperqa.evaluators.registry import (
 )
 
 _FENCE = re.compile("`{3,}")
+_OPENING = re.compile(r"\s*`{3,}[^\s`]+\s*")
+"""A line that can only open a block: a closing fence has no tag."""
+
 _ANY_ORDER = "Their order does not matter."
 _THIS_ORDER = "They must come in the order in which they are listed."
 
@@ -130,20 +134,24 @@ def reference_answer_and_scoring_points(answer: object, options: ReferenceAndPoi
 
 
 def ask_verdict(name: str, answer: object, options: JudgedOptions, judge: Judge | None, **material: str) -> bool:
-    """Asks the judge once and returns the verdict in its reply.
+    """Asks the judge once and returns the verdict in its reply; a reply without a verdict is noted and counts as false.
 
     Args:
         name: Prompt file of the task.
         answer: The answer, inserted unchanged.
         options: Question, model and temperature.
-        judge: The judge.
+        judge: The judge; a `NotingJudge` notes replies without a verdict.
         material: Other texts for the prompt.
 
     Raises:
         BadInput: There is no judge.
     """
     prompt = fill_prompt(name, frame="verdict", answer=str(answer), question=options.question, **material)
-    return parse_verdict(ask(judge, prompt.system, prompt.user, options))
+    reply = ask(judge, prompt.system, prompt.user, options)
+    verdict = parse_verdict(reply)
+    if verdict is None and isinstance(judge, NotingJudge):
+        judge.without_verdict.append(reply)
+    return verdict or False
 
 
 def ask(judge: Judge | None, system: str, user: str, options: JudgedOptions) -> str:
@@ -157,18 +165,37 @@ def ask(judge: Judge | None, system: str, user: str, options: JudgedOptions) -> 
     return judge(system, user, options.llm_model, options.temperature)
 
 
-def parse_verdict(reply: str) -> bool:
-    """Returns whether a judge's reply says true: its last fenced block of the required form contains only that word.
+def parse_verdict(reply: str) -> bool | None:
+    """Returns the verdict in a judge's reply; None if it holds none.
 
-    The required form has the tag `txt` or none, and whitespace inside both fences. A reply that opens a block of
-    another form before its verdict counts as false, like every unreadable reply.
+    The verdict is the only word, true or false in any case, of the last fenced block of the required form: with the tag
+    `txt` or none, and whitespace inside both fences. Other blocks, such as quoted code, do not matter.
     """
-    blocks = [block.removeprefix("txt") for block in _FENCE.split(reply)[1:-1:2]]
-    demanded = [len(body) > 1 and body[0].isspace() and body[-1].isspace() for body in blocks]
-    if True not in demanded:
-        return False
-    last = len(demanded) - 1 - demanded[::-1].index(True)
-    return all(demanded[:last]) and blocks[last].strip().lower() == "true"
+    words = [block.removeprefix("txt") for block in _blocks(reply)]
+    demanded = [word for word in words if len(word) > 1 and word[0].isspace() and word[-1].isspace()]
+    return {"true": True, "false": False}.get(demanded[-1].strip().lower()) if demanded else None
+
+
+def _blocks(reply: str) -> Iterator[str]:
+    """Yields what stands between paired fences, tag included; fences are paired line by line.
+
+    An open block ends at the next fence, unless that fence has a line of its own with a tag: then the block was never
+    closed, and another one begins. A fence after words that no fence follows in its line opens a block only if
+    nothing but a tag comes after it.
+    """
+    start, inside = 0, None
+    for line in reply.splitlines(keepends=True):
+        fences = [fence.span() for fence in _FENCE.finditer(line)]
+        if inside is not None and fences and _OPENING.fullmatch(line):
+            inside = None
+        while fences:
+            begin, end = fences.pop(0)
+            if inside is not None:
+                yield reply[inside : start + begin]
+                inside = None
+            elif fences or not line[:begin].strip() or len(line[end:].split()) < 2:
+                inside = start + end
+        start += len(line)
 
 
 def stripped_texts(items: object) -> list[str]:

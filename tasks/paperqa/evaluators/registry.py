@@ -15,6 +15,19 @@ from tasks.paperqa.evaluators.fuzzy import FUZZ_METHODS
 Judge = Callable[[str, str, str, float], str]
 """A model that grades: (system message, user message, model, temperature) -> reply."""
 
+
+@dataclasses.dataclass
+class NotingJudge:
+    """A judge with the replies in which an evaluator found no verdict."""
+
+    judge: Judge
+    without_verdict: list[str] = dataclasses.field(default_factory=list[str])
+
+    def __call__(self, system: str, user: str, model: str, temperature: float) -> str:
+        """Returns the judge's reply."""
+        return self.judge(system, user, model, temperature)
+
+
 Group = Literal["match", "set", "retrieval", "judged", "formula", "logical", "foreign"]
 JUDGED_GROUPS = frozenset({"judged", "formula", "foreign"})
 """Groups whose evaluators always ask a model: they make an evaluator subjective."""

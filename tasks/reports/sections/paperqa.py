@@ -1,20 +1,23 @@
 """Questions over papers: averages by tag beside the published ones, outcomes, cost and comparisons."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from functools import reduce
 
 import numpy as np
 import polars as pl
 
 from schemas.paperqa import TASK_TAGS
+from schemas.tables.paperqa_questions import PAPERQA_ANNOTATIONS
 from schemas.tables.paperqa_scores import PAPERQA_SUMMARIES, PaperqaSummaryRow
+from tasks.paperqa.scores import paperqa_scores
 from tasks.reports.blocks import Cell, Change, Estimate, Label, Section, TableBlock
 from tasks.reports.leaderboard import PLACE, TIED
 from tasks.reports.names import spoken_name
 from tasks.reports.published import PUBLISHED_METHODS, PUBLISHED_MODELS
 from tasks.reports.source import ReportSource
 from tasks.reports.systems import FACETS, describe_system
-from tasks.stats.intervals import compare
+from tasks.stats.intervals import Comparison, compare
 from tasks.stats.ties import corrected_p_values, join_places, tied_places
 
 RUNS, SCORES = "paperqa_run:", "paperqa_scores:"
@@ -40,6 +43,7 @@ def sections(source: ReportSource) -> list[Section]:
                 _leaderboard(source, means),
                 _table("paperqa_elements", "Percent correct by kind of evidence", means, ELEMENTS),
                 _table("paperqa_tasks", "Percent correct by kind of question and of evaluator", means, KINDS),
+                *_scopes(source, means),
                 _outcomes(source, means),
                 _comparisons(source, means),
             ),
@@ -125,6 +129,51 @@ def _table(name: str, caption: str, runs: Mapping[str, Means], groups: tuple[str
     )
 
 
+def _scopes(source: ReportSource, runs: Mapping[str, Means]) -> list[TableBlock]:
+    """Returns the table that compares each system's runs in both scopes; none if no system has both."""
+    questions = PAPERQA_ANNOTATIONS.rows(source.datasets["questions"].table("annotations"))
+    multiple = {row.uuid for row in questions if "multiple" in row.tags}
+    hidden = sum(row.uuid in multiple and bool(row.reference_pdf) for row in questions)
+    rows: list[tuple[Cell, ...]] = []
+    for named, library in _in_both_scopes(source, runs):
+        pairs = _paired(source, library, named)
+        for group, chosen in (("all", pairs), ("multiple", pairs.filter(pl.col("uuid").is_in(multiple)))):
+            if group in runs[named] and not chosen.is_empty():
+                found = _compared(chosen)
+                means = (_percent(runs[named], group), _percent(runs[library], group))
+                rows.append((_named(named), group, *means, Change(found.difference, found.p_value), len(chosen)))
+    held = "`multiple` questions have references that they do not name: only the library holds them."
+    note = f"{hidden} of {len(multiple)} {held}"
+    columns = ("System", "Questions", "Named papers", "Whole library", "Difference", "Paired")
+    caption = "Percent correct by the papers that a system may use"
+    return [TableBlock("paperqa_scopes", caption, columns, tuple(rows), note)] if rows else []
+
+
+def _in_both_scopes(source: ReportSource, runs: Mapping[str, Means]) -> Iterator[tuple[str, str]]:
+    """Yields the tags of two runs that differ in their scope alone: named papers, library."""
+    found: dict[str, dict[str, str]] = {}
+    for tag in runs:
+        made = source.datasets[RUNS + tag].manifest.parameters
+        others = json.dumps(
+            {name: value for name, value in made.items() if name not in ("scope", "tag")}, sort_keys=True
+        )
+        found.setdefault(others, {})[str(made.get("scope"))] = tag
+    yield from ((tags["named"], tags["library"]) for tags in found.values() if {"named", "library"} <= tags.keys())
+
+
+def _paired(source: ReportSource, one: str, other: str) -> pl.DataFrame:
+    """Returns the scores of two runs on the questions that both have, as `score` and `score_other`."""
+    first, second = (
+        pl.read_parquet(source.datasets[SCORES + tag].files()).select("uuid", "score") for tag in (one, other)
+    )
+    return first.join(second, on="uuid", suffix="_other").sort("uuid")
+
+
+def _compared(pairs: pl.DataFrame) -> Comparison:
+    one, other = (pairs[column].to_numpy().astype(np.float64) for column in ("score", "score_other"))
+    return compare(one, other)
+
+
 def _outcomes(source: ReportSource, runs: Mapping[str, Means]) -> TableBlock:
     rows: list[tuple[Cell, ...]] = []
     for tag, means in runs.items():
@@ -136,21 +185,23 @@ def _outcomes(source: ReportSource, runs: Mapping[str, Means]) -> TableBlock:
         tokens = int(answers["input_tokens"].sum()) + int(answers["output_tokens"].sum())
         turns = float(answers["turns"].sum()) / max(len(answers), 1)
         coverage = f"{whole.answered} of {whole.questions}"
-        rows.append((_named(tag), coverage, told, turns, tokens, whole.cost_usd))
-    columns = ("System", "Answered and scored", "Other outcomes", "Replies a question", "Tokens", "USD, judge included")
+        judge = source.datasets[SCORES + tag].manifest.settings(paperqa_scores).judge
+        graded = f"{judge.provider}/{judge.model}" if judge else "none"
+        rows.append((_named(tag), coverage, told, turns, tokens, graded, whole.cost_usd))
+    used = ("Replies a question", "Tokens", "Judge", "USD, judge included")
+    columns = ("System", "Answered and scored", "Other outcomes", *used)
     return TableBlock("paperqa_outcomes", "Outcomes and cost of each run", columns, tuple(rows))
 
 
 def _comparisons(source: ReportSource, runs: Mapping[str, Means]) -> TableBlock:
     """Compares each run with the best one, on the questions that both have."""
     best = max(runs, key=lambda tag: (runs[tag]["all"].mean, tag))
-    scores = {tag: pl.read_parquet(source.datasets[SCORES + tag].files()).select("uuid", "score") for tag in runs}
     rows: list[tuple[Cell, ...]] = []
     for tag in runs:
-        pairs = scores[tag].join(scores[best], on="uuid", suffix="_best").sort("uuid")
+        pairs = _paired(source, tag, best)
         if tag == best or pairs.is_empty():
             continue
-        found = compare(pairs["score"].to_numpy().astype(np.float64), pairs["score_best"].to_numpy().astype(np.float64))
+        found = _compared(pairs)
         counts = (found.wins, found.ties, found.losses)
         rows.append((_named(tag), Change(found.difference, found.p_value), *counts, len(pairs)))
     return TableBlock(

@@ -9,9 +9,11 @@ import pytest
 from flows import cli
 from flows.jobs.paperqa import paperqa
 from flows.pipeline.machine import Machine
-from flows.pipeline.plans.paperqa import DEFAULT_BASELINES, PaperQaFiles, PaperQaPlan
+from flows.pipeline.plans.paperqa import DEFAULT_BASELINES, PaperQaFiles, PaperQaPlan, plan_runs
+from schemas.llm import ModelName
 from tasks.demo.standin.server import NAME, StandIn, StandInSettings
 from tasks.paperqa.baseline import all_paperqa_baselines
+from tasks.paperqa.scores import AnswerScoreSettings
 from tests.index.conftest import save_tiny_model
 from tests.paperqa.conftest import BIRD, PAPERS, minimal_pdf, write_records
 
@@ -82,6 +84,8 @@ def test_from_files_to_pages_and_a_second_run_asks_nothing(
         model,
         "--baselines",
         *BASELINES,
+        "--judge",
+        NAME,
         "--workers",
         1,
         "--to",
@@ -91,13 +95,15 @@ def test_from_files_to_pages_and_a_second_run_asks_nothing(
     assert arena(*command, "--root", tmp_path / "root", "--json") == 0
     found = json.loads(capsys.readouterr().out)
     tags = list(found["means"])
-    assert tags == [f"{name}+stand-in+model" for name in BASELINES]
-    assert [found["means"][tag]["all"]["questions"] for tag in tags] == [2, 2]
+    assert tags == sorted(f"{name}+stand-in{scope}+model" for name in BASELINES for scope in ("", "+library"))
+    assert [found["means"][tag]["all"]["questions"] for tag in tags] == [2, 2, 2, 2]
     page = (tmp_path / "page" / "report.html").read_text()
-    drilled = (tmp_path / "page" / "questions" / f"{tags[1]}.html").read_text()
+    drilled = (tmp_path / "page" / "questions" / f"{tags[-1]}.html").read_text()
     assert "names end in +stand-in" in page
     assert "made up from their abstracts" in page
     assert "39.6" in page
+    assert "by the papers that a system may use" in page
+    assert "The judge of some runs is the model that answered" in page
     assert SCRIPT not in page + drilled
     assert "&lt;script&gt;" in drilled
     assert "retrieve_from_database" in drilled
@@ -108,11 +114,25 @@ def test_from_files_to_pages_and_a_second_run_asks_nothing(
     assert json.loads(capsys.readouterr().out)["datasets"] == found["datasets"]
     assert endpoint.read_text() == asked
 
-    plan = PaperQaPlan(baselines=BASELINES, encoder=str(model))
+    plan = PaperQaPlan(baselines=BASELINES, encoder=str(model), judge=NAME)
     built = paperqa(files, "airqa", plan, machine=Machine(root=tmp_path / "root", workers=1))
     assert {slot: ref.key for slot, ref in built.items()} == {
         slot: ref["key"] for slot, ref in found["datasets"].items()
     }
+
+
+def test_both_scopes_run_where_they_differ_and_nobody_judges_unasked():
+    model = ModelName(provider="p", model="m")
+    runs, scores = [], []
+    for step in plan_runs(PaperQaPlan(baselines=("full_text", "sql_agent")), model, None):
+        (scores if isinstance(step.settings, AnswerScoreSettings) else runs).append(step)
+    assert [step.slot for step in runs] == [
+        "airqa/run/full_text+m",
+        "airqa/run/sql_agent+m",
+        "airqa/run/sql_agent+m+library",
+    ]
+    assert [step.settings.scope for step in runs] == ["named", "named", "library"]
+    assert [step.settings.judge for step in scores] == [None] * 3
 
 
 def test_every_system_runs_unless_others_are_asked_for():
