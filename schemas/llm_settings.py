@@ -26,6 +26,9 @@ class BudgetSettings(Settings):
     run: str = Field(default="default", min_length=1, description="Name under which spending is added up.")
     cap: Cap = Cap()
     stages: Mapping[str, Cap] = Field(default={}, description="Further caps by stage name.")
+    lease_s: float = Field(
+        default=60.0, gt=0, description="Seconds after which the reservations of a killed process come back."
+    )
 
 
 class RateSettings(Settings):

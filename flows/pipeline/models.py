@@ -42,7 +42,8 @@ def model_access(root: Path, budget: BudgetSettings | None = None) -> LlmAccess 
         return None
     settings = {"model": UNNAMED, "cache": default_cache(root)} | _settings_file() | given
     if budget:
-        settings["budget"] = budget
+        own = budget.model_dump(exclude_none=True, exclude_defaults=True)
+        settings["budget"] = _merged(settings.get("budget"), own)
     try:
         return LlmAccess(LlmSettings.model_validate(settings), SecretStr(key) if key else None)
     except ValidationError as error:
@@ -51,6 +52,14 @@ def model_access(root: Path, budget: BudgetSettings | None = None) -> LlmAccess 
         raise UsageError(
             f"the environment ({where}) sets up no usable endpoint: {describe(error)}; correct it"
         ) from None
+
+
+def _merged(ours: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """Returns the members of a settings file with those that are given in their place, also inside of members."""
+    found: dict[str, Any] = dict(ours) if isinstance(ours, dict) else {}
+    for name, value in given.items():
+        found[name] = _merged(found.get(name), value) if isinstance(value, dict) else value
+    return found
 
 
 def default_cache(root: Path) -> Path:

@@ -8,7 +8,6 @@ from pydantic import ValidationError
 from flows.pipeline.stages import find_stage
 from flows.pipeline.walk import Pipeline, Slots, StageLabel
 from schemas.errors import StoreError, UsageError
-from schemas.llm_settings import BudgetSettings, Cap
 from schemas.manifest import EditionManifest, Ref
 from schemas.messages import describe
 from schemas.release import ReleaseDataset
@@ -83,7 +82,7 @@ def rerun(
             "build a new edition; what is missing or damaged is repaired without --force and --outcome"
         )
     recipes.plan(edition.name, edition.release, planned, published=edition.published is not None)
-    budget = BudgetSettings(run=edition.name, cap=Cap(usd=pipeline.control.max_usd))
+    budget = pipeline.control.budget(edition.name)
     current: Slots = dict(edition.slots)
     built: Slots = {}
     order = walk_order(planned, chosen)

@@ -10,7 +10,6 @@ from flows.pipeline.services import web_access
 from flows.pipeline.walk import Pipeline, Slots, choose_edition
 from schemas.errors import UsageError
 from schemas.llm import Estimate
-from schemas.llm_settings import BudgetSettings, Cap
 from schemas.search import JudgeSettings, SearchSettings
 from schemas.settings import EncoderSettings
 from tasks.index.embeddings import embeddings
@@ -88,13 +87,9 @@ def estimate(pipeline: Pipeline, searched: Searched) -> dict[str, Estimate]:
     """
     store, slots, built = pipeline.store, searched.slots, searched.built
     results = {tag: store.open(built[slots.results(tag)]) for tag in searched.judges[0].engines}
-    access = model_access(store.root, _budget(pipeline))
+    access = model_access(store.root, pipeline.control.budget(pipeline.edition))
     queries = store.open(built[slots.queries])
     return {who.tag: estimate_judging(who, queries, results, access) for who in searched.judges}
-
-
-def _budget(pipeline: Pipeline) -> BudgetSettings:
-    return BudgetSettings(run=pipeline.edition, cap=Cap(usd=pipeline.control.max_usd))
 
 
 def _encoder(pipeline: Pipeline, settings: SearchSettings) -> EncoderSettings | None:

@@ -11,7 +11,7 @@ from flows.pipeline.runner import choose_runner
 from flows.pipeline.stages import StageControl
 from schemas.errors import ArenaError, UsageError
 from schemas.identifiers import DatasetName, check_edition
-from schemas.llm_settings import BudgetSettings, Cap
+from schemas.llm_settings import BudgetSettings
 from schemas.manifest import Ref
 from schemas.release import ReleaseDataset
 from schemas.settings import (
@@ -198,7 +198,7 @@ class Pipeline:
         frozen = self.edition in editions.names() and editions.load(self.edition).published is not None
         planned = {step.slot: step.planned() for step in steps}
         Recipes(self.store).plan(self.edition, release, planned, published=frozen)
-        budget = BudgetSettings(run=self.edition, cap=Cap(usd=self.control.max_usd))
+        budget = self.control.budget(self.edition)
         built: Slots = {}
         for index, step in enumerate(steps):
             if self.control.until and stage_position(step.stage.name) > stage_position(self.control.until):

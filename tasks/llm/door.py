@@ -242,7 +242,8 @@ class Door:
     async def _try(self, call: Call) -> tuple[Exchange, SendResult]:
         """Sends the call once within budget and rate limit; a call that may be billed counts at its maximum cost."""
         key = call.keyed.key
-        if not await self.budget.reserve(call.stage, call.bound):
+        held = await self.budget.reserve(call.stage, call.bound, call.likely)
+        if held is None:
             caps = (
                 f"the cap of run {self.settings.budget.run!r} or of stage {call.stage!r} leaves less than the call may"
             )
@@ -268,7 +269,7 @@ class Door:
             used = exchange.usage
             self._limiter.settle(expected, used.tokens.total)
         finally:
-            self.budget.settle(call.stage, call.bound, used)
+            self.budget.settle(held, used)
         return exchange, sent
 
     def _open(self) -> OpenAiProvider:
@@ -284,6 +285,7 @@ class Door:
             await self._provider.close()
         if self.replay:
             self.replay.close()
+        self.budget.close()
         self._writes.flush()
         self.database.close()
 

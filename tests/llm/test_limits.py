@@ -241,10 +241,11 @@ def test_no_order_of_reservations_passes_the_cap(calls, cap):
 
     async def run():
         async def one(bound, used):
-            if not await budget.reserve("s", Usage(Tokens(bound, 0), 0)):
+            held = await budget.reserve("s", Usage(Tokens(bound, 0), 0))
+            if held is None:
                 return 0
             await asyncio.sleep(0)
-            budget.settle("s", Usage(Tokens(bound, 0), 0), Usage(Tokens(min(bound, used), 0), 0))
+            budget.settle(held, Usage(Tokens(min(bound, used), 0), 0))
             return min(bound, used)
 
         return sum(await asyncio.gather(*(one(*call) for call in calls)))

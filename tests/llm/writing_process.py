@@ -29,9 +29,9 @@ async def main(path: Path, name: str, cap: int) -> None:
         keyed = request_key("p", "m", request, None)
         call = Call(keyed, "p", "m", "", "s", b"", Price(input=0, output=0), BOUND, BOUND)
         stand[keyed.key] = cache.keep(call, Exchange(keyed.key, "ok", "provider", raw=name.encode())).raw.decode()
-        if await budget.reserve("s", BOUND):
+        if held := await budget.reserve("s", BOUND):
             afforded += 1
-            budget.settle("s", BOUND, BOUND)
+            budget.settle(held, BOUND)
     print(json.dumps({"stand": stand, "afforded": afforded}))  # noqa: T201
 
 

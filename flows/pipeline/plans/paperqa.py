@@ -1,6 +1,6 @@
 """The steps of AirQA: tables, passages and indexes from files; then runs, scores and the report."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pydantic import Field
@@ -142,8 +142,11 @@ def plan_scores(run_slot: str, rule: AnswerScoreSettings) -> Step:
 def _runs(settings: PaperQaPlan) -> Iterator[tuple[BaselineName, Scope]]:
     """Yields the systems with the scopes that make a difference to them."""
     for name in settings.baselines:
-        scopes: Iterable[Scope] = dict.fromkeys(settings.scopes) if find_paperqa_baseline(name).searches else ("named",)
-        yield from ((name, scope) for scope in scopes)
+        if find_paperqa_baseline(name).searches:
+            for scope in dict.fromkeys(settings.scopes):
+                yield name, scope
+        else:
+            yield name, "named"
 
 
 def run_tag(baseline: str, settings: PaperQaPlan, model: ModelName, scope: Scope) -> str:

@@ -7,7 +7,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from schemas.llm_settings import LlmAccess
+from flows.pipeline.models import model_access
+from flows.pipeline.stages import StageControl
+from schemas.llm_settings import Cap, LlmAccess
 from tests.flows.conftest import ONE, Arena
 
 ZERO_SHOT = ("run", "discovery", "--baselines", "zero_shot", "--retrievers", "bm25", *ONE)
@@ -61,6 +63,31 @@ def test_a_dry_run_estimates_the_cost_and_calls_no_model(arena: Arena, endpoint:
     assert row["calls"] == row["topics"] > 0
     assert row["usd"] == found["usd"] == pytest.approx((row["input_tokens"] * 30 + row["output_tokens"] * 60) / 1e6)
     assert not (arena.folder / "store" / "run").exists()
+
+
+@pytest.mark.parametrize("cap", [("--max-tokens", 10), ("--stage-tokens.run", 10)])
+def test_caps_in_tokens_and_of_stages_can_be_set(
+    arena: Arena, endpoint: pytest.MonkeyPatch, cap: tuple[str, int]
+) -> None:
+    (row,) = arena.json(*ZERO_SHOT, *cap)["scores"]["graded"]
+    assert row["topics"] > row["covered"] == 0
+    calls = pl.read_parquet(list((arena.folder / "store" / "run").glob("*/calls-*.parquet")))
+    assert set(calls["outcome"]) == {"over_budget"}
+
+
+def test_caps_of_the_settings_file_hold_unless_the_command_sets_others(
+    tmp_path: Path, endpoint: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "llm.json"
+    file.write_text(json.dumps({"budget": {"cap": {"tokens": 7, "usd": 1}, "stages": {"run": {"usd": 2}}}}))
+    endpoint.setenv("ARENA_LLM_SETTINGS", str(file))
+    access = model_access(tmp_path, StageControl(max_usd=5, stage_tokens={"surveys": 3}).budget("e"))
+    assert access
+    budget = access.settings.budget
+    assert (budget.run, budget.cap) == ("e", Cap(usd=5, tokens=7))
+    assert dict(budget.stages) == {"run": Cap(usd=2), "surveys": Cap(tokens=3)}
+    with pytest.raises(ValueError, match="there is no stage runs"):
+        StageControl(stage_usd={"runs": 1})
 
 
 def test_the_key_is_in_no_file_and_no_output(arena: Arena, endpoint: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,124 @@
+"""One cap for several processes: leases of killed ones come back, and nobody gives up while another one hoards."""
+
+import asyncio
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schemas.llm import Tokens, Usage
+from schemas.llm_settings import BudgetSettings, Cap
+from tasks.llm.budget import Budget, Reservation
+from tasks.llm.database import Database
+
+
+def use(tokens: int) -> Usage:
+    return Usage(Tokens(tokens, 0), 0)
+
+
+def opened(file: Path, cap: int | None, lease_s: float = 60.0, **stages: Cap) -> Budget:
+    """The budget of another process on the same file."""
+    return Budget(Database(file), BudgetSettings(run="r", cap=Cap(tokens=cap), stages=stages, lease_s=lease_s))
+
+
+def total(budget: Budget) -> int:
+    return sum(row.tokens for row in budget.spent())
+
+
+def run(work: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run(asyncio.wait_for(work, 20))
+
+
+def test_reservations_of_a_killed_process_come_back(tmp_path: Path):
+    async def killed() -> None:
+        budget = opened(tmp_path / "b", 1000, lease_s=0.05)
+        assert await budget.reserve("s", use(600), use(50))
+        assert await budget.reserve("s", use(400), use(50))
+        budget.close()  # nobody renews them any more
+
+    async def another() -> tuple[int, Reservation | None]:
+        budget = opened(tmp_path / "b", 1000)
+        held = await budget.reserve("s", use(900), use(1))
+        return total(budget), held
+
+    run(killed())
+    counted, held = run(another())
+    assert held is not None
+    assert counted == 50 + 50 + 900, "what the lost calls are likely to have cost stays counted"
+
+
+def test_a_lost_call_counts_as_the_calls_of_its_stage_but_never_above_its_bound(tmp_path: Path):
+    async def go() -> int:
+        first, second = opened(tmp_path / "b", 10_000, lease_s=0.05), opened(tmp_path / "b", 10_000)
+        for _ in range(3):
+            held = await first.reserve("s", use(900), use(10))
+            assert held
+            first.settle(held, use(200))
+        await first.reserve("s", use(900), use(10))
+        await first.reserve("s", use(150), use(10))
+        first.close()
+        await asyncio.sleep(0.1)
+        assert await second.reserve("s", use(9000)) is not None
+        return total(second) - 9000
+
+    assert run(go()) == 3 * 200 + 200 + 150
+
+
+def test_a_lease_is_renewed_while_its_call_is_in_flight(tmp_path: Path):
+    async def go() -> bool:
+        first, second = opened(tmp_path / "b", 1000, lease_s=0.2), opened(tmp_path / "b", 1000)
+        held = await first.reserve("s", use(900), use(1))
+        assert held
+        waiting = asyncio.create_task(second.reserve("s", use(900)))
+        await asyncio.sleep(0.6)
+        assert not waiting.done(), "the first call still holds its place"
+        first.settle(held, use(50))
+        return await waiting is not None
+
+    assert run(go())
+
+
+def test_a_process_waits_for_the_calls_of_another_instead_of_giving_up(tmp_path: Path):
+    async def go() -> list[bool]:
+        hoarder, late = opened(tmp_path / "b", 3200), opened(tmp_path / "b", 3200)
+        held = [await hoarder.reserve("s", use(100)) for _ in range(32)]
+        asked = [asyncio.create_task(late.reserve("s", use(100))) for _ in range(16)]
+        await asyncio.sleep(0.05)
+        for one in held:
+            assert one
+            hoarder.settle(one, use(1))
+        return [await one is not None for one in asked]
+
+    assert run(go()) == [True] * 16
+
+
+def test_two_processes_share_what_is_left(tmp_path: Path):
+    spent = {"first": 0, "second": 0}
+
+    async def work(name: str, budget: Budget) -> None:
+        while held := await budget.reserve("s", use(100)):
+            await asyncio.sleep(0.001)
+            budget.settle(held, use(25))
+            spent[name] += 25
+
+    async def go() -> None:
+        first, second = opened(tmp_path / "b", 20_000), opened(tmp_path / "b", 20_000)
+        hoarder = [asyncio.create_task(work("first", first)) for _ in range(200)]
+        await asyncio.sleep(0.02)
+        await asyncio.gather(*hoarder, *(work("second", second) for _ in range(200)))
+        assert total(first) == sum(spent.values())
+
+    run(go())
+    assert 0.95 * 20_000 <= sum(spent.values()) <= 20_000
+    assert min(spent.values()) > 0.2 * 20_000
+
+
+@pytest.mark.parametrize("stage", [Cap(tokens=500), Cap(usd=500e-9)])
+def test_a_stage_s_cap_binds_it_alone(tmp_path: Path, stage: Cap):
+    async def go() -> list[bool]:
+        budget = opened(tmp_path / "b", None, dear=stage)
+        asked = [("dear", 300), ("dear", 501), ("free", 5000)]
+        return [await budget.reserve(name, Usage(Tokens(cost, 0), cost)) is not None for name, cost in asked]
+
+    assert run(go()) == [True, False, True]
