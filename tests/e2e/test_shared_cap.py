@@ -16,8 +16,8 @@ from tests.llm.spending_process import LEASE_S
 
 pytestmark = pytest.mark.e2e
 
-CAP, KILLS, IN_FLIGHT = 1_500_000, 20, 16
-ENDED_IN_S = 300
+CAP, KILLS, IN_FLIGHT = 3_000_000, 20, 16
+ENDED_IN_S = 500
 
 
 def start(folder: Path, name: str) -> subprocess.Popen[bytes]:
