@@ -109,7 +109,7 @@ def test_each_run_is_compared_with_the_best(source: ReportSource) -> None:
 def test_both_scopes_of_a_system_stand_side_by_side(source: ReportSource) -> None:
     table = tables(source)["paperqa_scopes"]
     every, multiple = table.rows
-    assert (every[0], every[1], multiple[1], every[5], multiple[5]) == ("one", "all", "multiple", 4, 1)
+    assert (str(every[0]), every[1], multiple[1], every[5], multiple[5]) == ("one", "all", "multiple", 4, 1)
     assert str(every[2]).startswith("50.0 (") and str(every[3]).startswith("25.0 (")
     assert isinstance(every[4], Change) and every[4].difference == -0.25
     assert "1 of 1 `multiple` questions have references" in table.note
