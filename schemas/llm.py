@@ -264,9 +264,9 @@ class Demand(NamedTuple):
         written: Tokens written by all of them.
     """
 
-    calls: int
-    read: int
-    written: int
+    calls: float
+    read: float
+    written: float
 
 
 class Estimate(NamedTuple):

@@ -7,7 +7,7 @@ from tasks.ranking.agents.storm import StormSettings, research
 from tasks.ranking.baseline import Kit, Ranking, baseline
 from tasks.retrieval.documents import Document
 
-DEMAND = Demand(calls=45, read=38_000, written=6_000)
+DEMAND = Demand(calls=93, read=100_000, written=12_400)
 
 
 @baseline(

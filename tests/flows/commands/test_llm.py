@@ -65,6 +65,16 @@ def test_a_dry_run_estimates_the_cost_and_calls_no_model(arena: Arena, endpoint:
     assert not (arena.folder / "store" / "run").exists()
 
 
+def test_a_dry_run_knows_what_is_there_and_what_the_system_used(arena: Arena, endpoint: pytest.MonkeyPatch) -> None:
+    arena.json(*ZERO_SHOT)
+    used = arena.json("llm", "cost")["calls"][0]
+    (there,) = arena.json(*ZERO_SHOT, "--dry-run")["estimate"]
+    assert (there["calls"], there["input_tokens"], there["usd"]) == (0, 0, 0)
+    (other,) = arena.json(*ZERO_SHOT, "--cutoff", 7, "--dry-run")["estimate"]
+    assert other["measured"]
+    assert (other["calls"], other["input_tokens"]) == (used["calls"], used["input_tokens"])
+
+
 @pytest.mark.parametrize("cap", [("--max-tokens", 10), ("--stage-tokens.run", 10)])
 def test_caps_in_tokens_and_of_stages_can_be_set(
     arena: Arena, endpoint: pytest.MonkeyPatch, cap: tuple[str, int]
