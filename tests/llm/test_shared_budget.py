@@ -27,7 +27,7 @@ def total(budget: Budget) -> int:
 
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:
-    return asyncio.run(asyncio.wait_for(work, 20))
+    return asyncio.run(asyncio.wait_for(work, 120))
 
 
 def test_reservations_of_a_killed_process_come_back(tmp_path: Path):
@@ -66,17 +66,16 @@ def test_a_lost_call_counts_as_the_calls_of_its_stage_but_never_above_its_bound(
 
 
 def test_a_lease_is_renewed_while_its_call_is_in_flight(tmp_path: Path):
-    async def go() -> bool:
-        first, second = opened(tmp_path / "b", 1000, lease_s=0.2), opened(tmp_path / "b", 1000)
-        held = await first.reserve("s", use(900), use(1))
-        assert held
-        waiting = asyncio.create_task(second.reserve("s", use(900)))
-        await asyncio.sleep(0.6)
-        assert not waiting.done(), "the first call still holds its place"
-        first.settle(held, use(50))
-        return await waiting is not None
+    async def go() -> None:
+        budget = opened(tmp_path / "b", 1000, lease_s=0.3)
+        assert await budget.reserve("s", use(900), use(1))
+        read = "SELECT expires FROM reserved"
+        (at_first,) = Database(tmp_path / "b").execute(read).fetchone()
+        while Database(tmp_path / "b").execute(read).fetchone()[0] == at_first:
+            await asyncio.sleep(0.01)
+        budget.close()
 
-    assert run(go())
+    run(go())
 
 
 def test_a_process_waits_for_the_calls_of_another_instead_of_giving_up(tmp_path: Path):
@@ -103,15 +102,15 @@ def test_two_processes_share_what_is_left(tmp_path: Path):
             spent[name] += 25
 
     async def go() -> None:
-        first, second = opened(tmp_path / "b", 20_000), opened(tmp_path / "b", 20_000)
-        hoarder = [asyncio.create_task(work("first", first)) for _ in range(200)]
+        first, second = opened(tmp_path / "b", 8000), opened(tmp_path / "b", 8000)
+        hoarder = [asyncio.create_task(work("first", first)) for _ in range(60)]
         await asyncio.sleep(0.02)
-        await asyncio.gather(*hoarder, *(work("second", second) for _ in range(200)))
+        await asyncio.gather(*hoarder, *(work("second", second) for _ in range(60)))
         assert total(first) == sum(spent.values())
 
     run(go())
-    assert 0.95 * 20_000 <= sum(spent.values()) <= 20_000
-    assert min(spent.values()) > 0.2 * 20_000
+    assert 8000 - 100 < sum(spent.values()) <= 8000
+    assert min(spent.values()) > 0.2 * 8000
 
 
 @pytest.mark.parametrize("stage", [Cap(tokens=500), Cap(usd=500e-9)])
