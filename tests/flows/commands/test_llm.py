@@ -11,6 +11,7 @@ from flows.pipeline.models import model_access
 from flows.pipeline.stages import StageControl
 from schemas.llm_settings import Cap, LlmAccess
 from tests.flows.conftest import ONE, Arena
+from tests.llm.scripted_server import Answer, ScriptedServer, Seen, completion, error
 
 ZERO_SHOT = ("run", "discovery", "--baselines", "zero_shot", "--retrievers", "bm25", *ONE)
 SECRET = "sk-never-to-be-seen"
@@ -137,3 +138,26 @@ def test_an_error_of_all_calls_is_one_line_that_says_what_to_set(
     assert code != 0
     assert len(lines) == 1
     assert told in lines[0]
+
+
+def test_a_check_prints_the_profile_to_paste(
+    arena: Arena, endpoint: pytest.MonkeyPatch, server: ScriptedServer, tmp_path: Path
+) -> None:
+    def script(seen: Seen, number: int) -> Answer:
+        if seen.method == "GET":
+            return error(404, "none here")
+        return error(400, "no temperature") if "temperature" in seen.json else completion('{"word": "a", "number": 3}')
+
+    server.play(script)
+    endpoint.setenv("ARENA_LLM_BASE_URL", server.url)
+    found = arena.json("llm", "check", "m-1")
+    assert found["changes"] == {"refuses": ["temperature"]}
+    assert found["findings"]["JSON schema"] == "works"
+    code, out, err = arena("llm", "check", "m-1")
+    assert code == 0 and SECRET not in out + err
+    file = tmp_path / "models.toml"
+    file.write_text(out[out.index("[profiles") :])
+    endpoint.setenv("ARENA_LLM_SETTINGS", str(file))
+    assert "The profiles that apply fit (m-1)." in arena("llm", "check", "m-1")[1]
+    endpoint.setenv("ARENA_LLM_REPLAY", str(file))
+    assert "a replay file cannot be checked" in arena("llm", "check", "m-1")[2]
