@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from schemas.errors import BadInput
 from schemas.llm import Image, Message, Request
-from schemas.llm_settings import LlmSettings
+from schemas.llm_profile import ModelProfile
 from tasks.demo.standin.recognition import ABOUT_ANSWERS, first_lines, foreign_texts, read_question
 from tasks.demo.standin.rule import all_rules
 from tasks.llm.prompt import FOLDER, Trusted, delimit, load_prompt
@@ -24,8 +24,7 @@ PROMPTS = sorted({path.stem for path in Path(FOLDER).glob("*.md")} - ABOUT_ANSWE
 
 
 def body(request: Request, mode: str = "json_schema") -> dict:
-    settings = LlmSettings(model="stand-in", structured=mode)
-    return orjson.loads(request_body(settings, request, None))
+    return orjson.loads(request_body("stand-in", ModelProfile(structured=mode), request, None))
 
 
 def test_first_lines_are_static_and_no_two_are_equal():

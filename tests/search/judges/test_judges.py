@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.llm import ModelName
-from schemas.llm_settings import LlmSettings
+from schemas.llm_profile import PLAIN
 from tasks.demo.standin.recognition import read_question
 from tasks.demo.standin.rule import all_rules
 from tasks.llm.structured import answer_schema, read_answer
@@ -52,11 +52,11 @@ def test_any_texts_reach_the_judge_whole_and_the_stand_in_answers_in_form(
 def test_thinking_is_switched_off_where_the_endpoint_is_known_to_take_it() -> None:
     google = ModelName(provider="generativelanguage.googleapis.com", model="gemini")
     assert (thinking_field(google), thinking_field(MODEL)) == ("google", "none")
-    settings, paper = LlmSettings(model="gemini"), Paper("Owls", "")
+    paper = Paper("Owls", "")
     sent = {}
     for field in NO_THINKING:
         request = JUDGES["paper_lantern"].request("owls", paper, google, thinking=field)
-        sent[field] = json.loads(request_body(settings, request, None))
+        sent[field] = json.loads(request_body("m", PLAIN, request, None))
     assert sent["google"]["extra_body"]["google"]["thinking_config"] == {"thinking_budget": 0}
     assert sent["reasoning_effort"]["reasoning_effort"] == "none"
     assert sent["chat_template"]["chat_template_kwargs"] == {"enable_thinking": False}
