@@ -2,7 +2,8 @@
 
 import importlib
 import pkgutil
-from importlib.metadata import entry_points
+from collections.abc import Callable, Mapping
+from importlib.metadata import EntryPoint, entry_points
 from typing import Generic, TypeVar
 
 from schemas.errors import MissingDependency, UsageError
@@ -18,10 +19,19 @@ class Registry(Generic[T]):
         package: Each of its modules is imported at the first look; the modules call `add`.
         group: Entry point group through which other packages add theirs.
         extra: Extra of this project that the package's modules may need, for the message when it is not installed.
+        load: Returns what an entry point registers, without importing it here; None: entry points are imported.
     """
 
-    def __init__(self, kind: str, package: str, *, group: str | None = None, extra: str | None = None) -> None:
-        self._kind, self._package, self._group, self._extra = kind, package, group, extra
+    def __init__(
+        self,
+        kind: str,
+        package: str,
+        *,
+        group: str | None = None,
+        extra: str | None = None,
+        load: Callable[[EntryPoint], Mapping[str, T]] | None = None,
+    ) -> None:
+        self._kind, self._package, self._group, self._extra, self._load = kind, package, group, extra, load
         self._things: dict[str, T] = {}
         self._complete = False
 
@@ -34,6 +44,15 @@ class Registry(Generic[T]):
         if self._things.setdefault(name, thing) is not thing:
             raise ValueError(f"two {self._kind}s are named {name}")
         return thing
+
+    def collect(self, load: Callable[[], object]) -> dict[str, T]:
+        """Returns the things that something adds while it is loaded, and keeps none of them."""
+        before, self._things = self._things, {}
+        try:
+            load()
+            return self._things
+        finally:
+            self._things = before
 
     def all(self) -> dict[str, T]:
         """Everything by name, sorted.
@@ -67,4 +86,8 @@ class Registry(Generic[T]):
                 remedy = f"pip install 'research-arena[{self._extra}]'"
                 raise MissingDependency(f"{self._kind} {module.name}: {error}; {remedy}") from error
         for point in entry_points(group=self._group) if self._group else ():
-            point.load()
+            if self._load is None:
+                point.load()
+                continue
+            for name, thing in self._load(point).items():
+                self.add(name, thing)

@@ -32,6 +32,12 @@ REQUIRED_DATASETS: Mapping[RetrieverName, tuple[str, ...]] = {
 }
 """Index datasets that each retriever needs."""
 
+Parameter = bool | int | float | str
+"""A parameter of a system."""
+
+Isolate = Literal["foreign", "always", "never"]
+"""Which systems run in a process of their own: those of other packages, all, or none."""
+
 
 class Settings(BaseModel):
     """Base of all settings: frozen, and unknown fields are refused.
@@ -61,6 +67,11 @@ class Resources(Settings):
     device: Literal["auto", "cpu", "cuda"] = Field(default="auto", description="Where encoders and FAISS run.")
     batch_size: int = Field(
         default=0, ge=0, le=4096, description="Texts that the encoder embeds at once; 0: 8 on a CPU, 64 on a GPU."
+    )
+    isolate: Isolate = Field(
+        default="foreign",
+        description="Systems that run in a process of their own, which can open neither the store nor the network: "
+        "those of other packages, all, or none.",
     )
     runner: Literal["processes", "ray"] = Field(
         default="processes",
@@ -228,6 +239,18 @@ class TopicSample(Settings):
         return TopicSubset(limit_topics=self.limit_topics, sample_topics=size, seed=self.seed)
 
 
+class OwnSettings(Settings):
+    """Settings of one system."""
+
+    parameters: dict[str, Parameter] = Field(default={}, description="What the system reads from kit.parameters.")
+    model: str | None = Field(default=None, description="Language model that it uses; empty: that of the run.")
+    timeout_s: float | None = Field(
+        default=None, gt=0, description="Seconds for a topic, after which its outcome is failed; empty: an hour."
+    )
+    files: tuple[str, ...] = Field(default=(), description="Files and folders that its process may also read.")
+    network: bool = Field(default=False, description="Whether its process may open TCP connections.")
+
+
 class RunSettings(TopicSample):
     """Which systems to run on which indexes."""
 
@@ -242,6 +265,9 @@ class RunSettings(TopicSample):
     cutoff: int = Field(default=100, ge=1, le=10_000, description="Number of documents to return for a topic.")
     model: str | None = Field(
         default=None, description="Language model that systems use; empty: ARENA_LLM_MODEL of the machine."
+    )
+    own: dict[str, OwnSettings] = Field(
+        default={}, description="Settings of single systems, by name; the names of their runs show that they have some."
     )
     seed: int = Field(default=42, description="Seed of all random choices, such as bootstrap samples.")
 

@@ -142,7 +142,7 @@ class Pipeline:
         from flows.pipeline.plans.ranking import plan_runs
 
         engines = [self._engine(name, settings) for name in settings.retrievers]
-        return plan_runs(settings, engines, lambda: choose_model(self.store.root, settings.model))
+        return plan_runs(settings, engines, lambda own: choose_model(self.store.root, own or settings.model))
 
     def organize(self, settings: OrganizationSettings, maps: Path | None = None) -> Slots:
         """Builds trees for the topics that have a mind-map, and scores them.

@@ -12,7 +12,7 @@ from schemas.errors import BadInput, MissingDependency, ModelError, TransientErr
 from schemas.identifiers import CorpusId, Outcome
 from schemas.identifiers import Field as DocumentField
 from schemas.llm import ModelName
-from schemas.settings import BaselineName, RetrieverName, TopicSubset
+from schemas.settings import BaselineName, OwnSettings, RetrieverName, TopicSubset
 from schemas.topic import Hit, Topic
 from tasks.llm.subjects import NOTE_LENGTH, attempt
 from tasks.ranking.baseline import Kit, System
@@ -33,6 +33,9 @@ class SystemSettings(TopicSubset):
         default="corpus", description="Search all documents, or the survey's own references alone (to organise them)."
     )
     model: ModelName | None = Field(default=None, description="Which model the baseline asks; empty: none.")
+    own: OwnSettings | None = Field(
+        default=None, exclude_if=lambda own: own is None, description="Settings of this system alone; empty: none."
+    )
     tag: str = Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.@+-]*$", description="Name of the run.")
 
 

@@ -1,12 +1,16 @@
 """The interface of a system under test, and the registry of baselines."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import EntryPoint
+from types import MappingProxyType
 from typing import NamedTuple
 
 from schemas.identifiers import Outcome
 from schemas.llm import Demand
 from schemas.registry import Registry
+from schemas.settings import Parameter
 from schemas.topic import Hit, Topic
 from tasks.llm.asker import Asker, require_asker
 from tasks.retrieval.desk import ResearchDesk
@@ -20,12 +24,14 @@ class Kit(NamedTuple):
         cutoff: How many documents to return.
         seed: For systems that draw something.
         asker: Asks a language model on behalf of the topic; None for systems that ask none.
+        parameters: The system's own parameters, as the run's settings say.
     """
 
     desk: ResearchDesk
     cutoff: int
     seed: int
     asker: Asker | None = None
+    parameters: Mapping[str, Parameter] = MappingProxyType({})
 
     @property
     def model(self) -> Asker:
@@ -81,13 +87,31 @@ class Baseline:
     extends: str | None = None
 
 
-_registry = Registry[Baseline]("baseline", "tasks.ranking.baselines", group="arena.baselines")
+def _load_foreign(point: EntryPoint) -> Mapping[str, Baseline]:
+    """Returns the systems of another package, whose code never runs in this process."""
+    from tasks.ranking.isolated.system import describe_package
+
+    return describe_package(point.value)
+
+
+_registry = Registry[Baseline]("baseline", "tasks.ranking.baselines", group="arena.baselines", load=_load_foreign)
+
+collect_baselines = _registry.collect
+"""Returns the baselines that something registers while it is loaded, and keeps none of them."""
 
 all_baselines = _registry.all
 """Every baseline by name: each file of `tasks/ranking/baselines`, and the entry points of other packages."""
 
 find_baseline = _registry.find
 """Returns the baseline of that name, or raises a UsageError that lists all names."""
+
+
+def load_entry(entry: str) -> None:
+    """Imports what an entry point names, `module` or `module:attribute`, in this process."""
+    module, _, attribute = entry.partition(":")
+    loaded = import_module(module.strip())
+    if attribute:
+        getattr(loaded, attribute.strip())
 
 
 def baseline(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from schemas.errors import StageFailed
-from schemas.settings import REQUIRED_DATASETS, Resources, RetrieverName
+from schemas.settings import REQUIRED_DATASETS, Isolate, Resources, RetrieverName
 from schemas.tables.runs import OUTCOMES, OUTLINES, RUNS, SEARCHES, OutcomeRow, OutlineRow, RunRow, SearchRow
 from schemas.topic import Topic
 from tasks.llm.asker import Asker, require_model
@@ -17,6 +17,7 @@ from tasks.llm.subjects import Answerer, Subjects, answer_subjects
 from tasks.ranking.answers import SystemSettings, answer_topic
 from tasks.ranking.baseline import Kit, System, find_baseline
 from tasks.ranking.evaluated_topics import evaluated_topics, read_qrels
+from tasks.ranking.isolated.system import is_isolated, place_system, require_apart
 from tasks.retrieval.backend import SearchBackend, open_backend
 from tasks.store.dataset import Dataset
 from tasks.store.stage import require_version, stage
@@ -59,7 +60,7 @@ def run(work: Workspace[SystemSettings]) -> None:
         UsageError: The baseline asks a model, and the settings or the machine have none.
     """
     settings = work.settings
-    _find_system(settings)
+    _check_system(work)
     _require_inputs(work)
     maps = work.dataset("mindmaps") if "mindmaps" in work.inputs else None
     topics = evaluated_topics(work.dataset("topics"), settings, maps)
@@ -67,7 +68,7 @@ def run(work: Workspace[SystemSettings]) -> None:
     searched = tuple((name, work.dataset(name).folder) for name in sorted(work.inputs) if name not in NOT_SEARCHED)
     relevant = read_qrels(work.dataset("topics")) if settings.references == "oracle" else None
     items = [Topic(*row) for row in topics.select("topic_id", "title", "horizon").iter_rows()]
-    made = _Run(settings, searched, relevant, None if in_workers else work.resources)
+    made = _Run(settings, searched, relevant, None if in_workers else work.resources, work.resources.isolate)
     subjects = Subjects(
         items=items,
         shard_size=SHARD_TOPICS,
@@ -87,11 +88,13 @@ def _topic_id(topic: Topic) -> str:
     return str(topic.topic_id)
 
 
-def _find_system(settings: SystemSettings) -> System:
+def _check_system(work: Workspace[SystemSettings]) -> None:
+    settings = work.settings
     baseline, name = find_baseline(settings.baseline), f"baseline {settings.baseline}"
     require_model(name, baseline.asks is not None, settings.model)
     require_version(f"stage run: {name}", baseline.version, settings.baseline_version)
-    return baseline.system
+    if is_isolated(settings.baseline, settings.own, work.resources.isolate):
+        require_apart(work.folder)
 
 
 def _require_inputs(work: Workspace[SystemSettings]) -> None:
@@ -111,28 +114,32 @@ class _Run(NamedTuple):
         folders: Where the indexes are.
         relevant: Of each topic the documents that may be found; None: all documents.
         resources: Of this machine; None in worker processes.
+        isolate: Which systems run in a process of their own.
     """
 
     settings: SystemSettings
     folders: Folders
     relevant: Mapping[int, Collection[int]] | None
     resources: Resources | None
+    isolate: Isolate = "foreign"
 
     @contextmanager
     def open(self) -> Generator[Answerer[Topic]]:
         """Opens the indexes; a worker process opens them once for all its shards."""
         retriever = self.settings.retriever
+        system = place_system(self.settings.baseline, self.settings.own, self.isolate)
         if self.resources is None:
-            yield partial(self.answer, _open_once(retriever, self.folders))
+            yield partial(self.answer, system, _open_once(retriever, self.folders))
         else:
-            yield partial(self.answer, _open(retriever, self.folders, self.resources))
+            yield partial(self.answer, system, _open(retriever, self.folders, self.resources))
 
-    def answer(self, backend: SearchBackend, topic: Topic, asker: Asker | None) -> SubjectRows:
+    def answer(self, system: System, backend: SearchBackend, topic: Topic, asker: Asker | None) -> SubjectRows:
         """Asks the system for one topic."""
         settings = self.settings
         only = None if self.relevant is None else self.relevant.get(topic.topic_id, ())
-        kit = Kit(backend.desk(topic, only), settings.cutoff, settings.seed, asker)
-        answer = answer_topic(_find_system(settings), topic, kit)
+        parameters = settings.own.parameters if settings.own else {}
+        kit = Kit(backend.desk(topic, only), settings.cutoff, settings.seed, asker, parameters)
+        answer = answer_topic(system, topic, kit)
         rows = [
             *(
                 RunRow(topic.topic_id, hit.corpus_id, rank, hit.score, settings.tag)

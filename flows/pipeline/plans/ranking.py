@@ -1,6 +1,7 @@
 """The steps that run systems on an edition's topics and score the runs."""
 
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 
 from flows.pipeline.plans.steps import (
     Engine,
@@ -12,11 +13,15 @@ from flows.pipeline.plans.steps import (
     sample_mark,
     stemming_mark,
 )
+from schemas.errors import UsageError
 from schemas.llm import ModelName
 from schemas.settings import RunSettings, TopicSubset
 from tasks.ranking.baseline import find_baseline
 from tasks.ranking.runs import SystemSettings, run
 from tasks.ranking.scores import ScoreSettings, scores
+
+ChooseModel = Callable[[str | None], ModelName]
+"""Returns a model by its name; None: the model of the run."""
 
 
 def run_tag(baseline: str, engine: Engine, settings: RunSettings, model: ModelName | None = None) -> str:
@@ -24,8 +29,8 @@ def run_tag(baseline: str, engine: Engine, settings: RunSettings, model: ModelNa
 
     The marks are `@<cutoff>` unless it is 100, `+<encoder>` unless it is the production encoder, `+stemmed` for a
     stemmed BM25 index, `+lsa<n>` of a latent semantic index unless n is 300, `+<kind>` of an approximate index,
-    `+<model>` that the baseline asks, `-first<n>` when the topics are limited, and `-sample<n>` for a sample of them,
-    followed by `s<seed>` unless the seed is 42.
+    `+<model>` that the baseline asks, `+own-<hash>` of settings that the baseline alone has, `-first<n>` when the
+    topics are limited, and `-sample<n>` for a sample of them, followed by `s<seed>` unless the seed is 42.
     """
     tag = f"{baseline}.{engine.retriever}.{engine.field}"
     if settings.cutoff != 100:
@@ -37,6 +42,8 @@ def run_tag(baseline: str, engine: Engine, settings: RunSettings, model: ModelNa
         tag += f"+{engine.ann}"
     if model:
         tag += f"+{model.short}"
+    if own := settings.own.get(baseline.partition(".")[0]):
+        tag += f"+own-{sha256(own.model_dump_json().encode()).hexdigest()[:6]}"
     return tag + sample_mark(settings.subset_of(baseline.partition(".")[0]))
 
 
@@ -54,6 +61,7 @@ def plan_run(
     tag = run_tag(f"{name}.oracle" if oracle else name, engine, settings, model)
     baseline = find_baseline(name)
     system = SystemSettings(
+        own=settings.own.get(name),
         baseline=name,
         baseline_version=baseline.version,
         retriever=engine.retriever,
@@ -70,22 +78,28 @@ def plan_run(
     return Step(slot, run, system, same_names("topics", "documents", "surveys") | engine.inputs | edges | maps)
 
 
-def plan_runs(settings: RunSettings, engines: Sequence[Engine], choose_model: Callable[[], ModelName]) -> list[Step]:
+def plan_runs(settings: RunSettings, engines: Sequence[Engine], choose_model: ChooseModel) -> list[Step]:
     """Returns the steps that run every baseline with every engine, then those that score the runs.
 
     Args:
         settings: Which systems run.
         engines: What they search with.
-        choose_model: Returns the model to ask; called only when a baseline asks one.
+        choose_model: Returns the model to ask, the run's or another one by its name; called only when a baseline asks
+            one.
 
     Raises:
         UsageError: There is no such baseline, it asks a model and none is set up, or a sample is for other systems.
     """
     check_sample(settings, settings.baselines)
+    if unknown := sorted(settings.own.keys() - set(settings.baselines)):
+        raise UsageError(
+            f"--own has settings of {', '.join(unknown)}, and the systems to run are {', '.join(settings.baselines)}"
+        )
     runs: list[Step] = []
     scored: list[Step] = []
     for name in settings.baselines:
-        model = choose_model() if find_baseline(name).asks else None
+        own = settings.own.get(name)
+        model = choose_model(own.model if own else None) if find_baseline(name).asks else None
         made = [plan_run(name, engine, settings, model) for engine in engines]
         runs += made
         scored += [plan_scores(step.slot, settings.subset_of(name)) for step in made]

@@ -58,7 +58,7 @@ def whole_plan(
     return [
         *plan_corpus(corpus, WITH_TEXTS, lambda: MODEL),
         *plan_index(index),
-        *plan_runs(runs, engines, lambda: MODEL),
+        *plan_runs(runs, engines, lambda _=None: MODEL),
     ]
 
 
@@ -191,7 +191,7 @@ def test_a_tag_names_what_differs_from_the_defaults(engine, settings, tag):
 
 def test_a_sample_can_be_for_some_systems_only():
     runs = RunSettings(baselines=("title", "storm"), retrievers=("bm25",), sample_topics=5, sample_systems=("storm",))
-    steps = plan_runs(runs, [Engine("bm25", "abstract")], lambda: MODEL)
+    steps = plan_runs(runs, [Engine("bm25", "abstract")], lambda _=None: MODEL)
     sizes = {step.slot: step.settings.model_dump()["sample_topics"] for step in steps}
     storm = "storm.bm25.abstract+model-1-sample5"
     assert sizes == {
@@ -212,7 +212,7 @@ def test_a_sample_can_be_for_some_systems_only():
 def test_a_sample_for_nobody_is_refused(sample, message):
     runs = RunSettings.model_validate({"baselines": ("title", "storm"), **sample})
     with pytest.raises(UsageError, match=message):
-        plan_runs(runs, [Engine("bm25", "abstract")], lambda: MODEL)
+        plan_runs(runs, [Engine("bm25", "abstract")], lambda _=None: MODEL)
 
 
 def test_an_unknown_baseline_is_refused_before_anything_runs():
@@ -231,6 +231,6 @@ def test_the_citation_graph_is_an_input_of_systems_that_use_it_alone(monkeypatch
     probe = Baseline("probe", "For a test.", follow, 1, graph=True)
     monkeypatch.setitem(baseline_module._registry._things, "probe", probe)
     engine = Engine("bm25", "abstract")
-    steps = plan_runs(RunSettings(baselines=("title", "probe")), [engine], lambda: MODEL)
+    steps = plan_runs(RunSettings(baselines=("title", "probe")), [engine], lambda _=None: MODEL)
     inputs = {step.slot: step.inputs for step in steps if step.stage.name == "run"}
     assert inputs["run/probe.bm25.abstract"] == {**inputs["run/title.bm25.abstract"], "edges": "edges"}
