@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from flows.commands.options import FLAT, Count, Whole
+from flows.commands.options import FLAT, Count, Decimal, Whole
 from flows.commands.terminal import show_text
 from flows.pipeline.machine import Machine
 from flows.pipeline.secrets import learn_environment
@@ -28,6 +28,7 @@ def serve(
     quotas: Annotated[Quotas | None, FLAT] = None,
     leases: Count = 1000,
     rate: Count = 1000,
+    max_usd: Decimal | None = None,
     pdfs: Path | None = None,
     site: Path | None = None,
     machine: Annotated[Machine | None, FLAT] = None,
@@ -41,13 +42,14 @@ def serve(
     Args:
         host: Address to listen on.
         leases: Topics of a run that can be leased at once.
+        max_usd: What a run may spend on language models that its agents ask at /v1/llm/chat/completions, in USD.
         rate: Requests a second that one token may make.
         pdfs: Folder with UUID.pdf at any depth: pages of the papers that questions are about.
         site: Folder with the pages that `arena site` has written; they are served at /site/.
     """
     machine = machine or Machine()
     learn_environment()
-    settings = ServiceSettings(quotas=quotas or Quotas(), most_leases=leases, rate=rate)
+    settings = ServiceSettings(quotas=quotas or Quotas(), most_leases=leases, rate=rate, most_usd=max_usd)
     means = Means(machine, tuple(sorted(pdfs.rglob("*.pdf"))) if pdfs else ())
 
     def announce(url: str) -> None:

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from flows.service.guards import Guard, answer, bearer, handle_errors, require_key
 from flows.service.mcp_door import McpDoor
+from flows.service.model_proxy import ModelProxy, proxy_routes
 from flows.service.tools import SUBMIT, openai_tools
 from schemas import service
 from schemas.submission import Submission
@@ -40,12 +41,15 @@ papers must be published; no request says it. The same calls are MCP tools at `/
 Endpoint = Callable[..., Coroutine[Any, Any, Response]]
 
 
-def make_app(desk: DeskService, key: str | None = None, *, local: bool = True) -> FastAPI:
+def make_app(
+    desk: DeskService, key: str | None = None, *, local: bool = True, models: ModelProxy | None = None
+) -> FastAPI:
     """Returns the app that serves a desk over REST and MCP.
 
     Args:
         desk: The desk; it is closed when the app ends.
         key: What `X-Arena-Key` must be to list editions and open runs; None: nothing.
+        models: Answers chat completions of agents; None: there is no such route.
         local: Whether only requests to this machine's own names are for it, which keeps pages of browsers out.
     """
     door = McpDoor(desk, local=local)
@@ -54,6 +58,8 @@ def make_app(desk: DeskService, key: str | None = None, *, local: bool = True) -
     async def live(_: FastAPI) -> AsyncGenerator[None]:
         async with door.run():
             yield
+        if models:
+            models.close()
         desk.close()
 
     app = FastAPI(
@@ -73,6 +79,8 @@ def make_app(desk: DeskService, key: str | None = None, *, local: bool = True) -
             openapi_extra=_secured("topic token"),
         )(_topic_endpoint(desk, call))
     _add_submit(app, desk)
+    if models:
+        app.include_router(proxy_routes(models, desk.find_payer))
     app.router.add_route("/mcp", cast(Any, door), include_in_schema=False)  # an ASGI app, of any method
     return app
 

@@ -13,8 +13,10 @@ from flows.pipeline.submissions import enter_run, taken_slots
 from flows.pipeline.summaries import answer_rows, score_rows, tree_rows
 from flows.pipeline.walk import Pipeline, StageLabel, build_labelled
 from flows.service.app import make_app
+from flows.service.model_proxy import ModelProxy
 from flows.service.pages import add_pages
 from schemas.errors import UsageError
+from schemas.llm_settings import Cap
 from schemas.manifest import Ref
 from schemas.settings import Resources
 from schemas.submission import Entry
@@ -157,9 +159,10 @@ def serve_desk(
         UsageError: The address needs a key.
     """
     check_address(address, key)
+    models = ModelProxy(store.root, Cap(usd=settings.most_usd))
     with listen(address) as sock:
         desk = make_desk(store, means, settings)
         desk.editions.prepare_newest()
-        app = make_app(desk, key, local=address.is_local)
+        app = make_app(desk, key, local=address.is_local, models=models)
         add_pages(app, store, site, drafts=address.is_local)
         make_server(app, announce).run([sock])

@@ -42,6 +42,9 @@ class ServiceSettings(Settings):
 
     quotas: service.Quotas = Field(default=service.Quotas())
     most_leases: int = Field(default=1000, ge=1, description="Topics of a run that can be leased at once.")
+    most_usd: float | None = Field(
+        default=None, ge=0, description="What a run may spend on language models, in USD; empty: no limit."
+    )
     rate: int = Field(default=1000, ge=1, description="Requests a second that one token may make.")
 
 
@@ -179,6 +182,23 @@ class DeskService:
         """
         self._require_rate(token)
         return self.ledger.find_topic(token)
+
+    def find_payer(self, token: str) -> str:
+        """Returns the run that pays for an agent's calls to language models, by the token of the run or of a topic.
+
+        Raises:
+            Refused: The token is unknown, or its run or topic takes no more calls.
+        """
+        self._require_rate(token)
+        try:
+            run = self.ledger.find_run(token)
+        except Refused:
+            leased = self.ledger.find_topic(token)
+            leased.require_open()
+            run = leased.run
+        if run.state != OPEN:
+            raise is_done("The run is finished")
+        return f"{run.edition}/{run.name}"
 
     def calls(self, leased: Leased) -> tuple[TopicCall, ...]:
         """Returns the calls of a topic beside `submit`."""

@@ -2,7 +2,7 @@
 
 import shutil
 import ssl
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from flows.service.app import make_app
+from flows.service.model_proxy import ModelProxy
 from flows.service.serve import Address, listen, make_desk, make_server
 from schemas.manifest import Ref
 from schemas.service import Quotas
@@ -62,9 +63,11 @@ def links() -> set[tuple[int, int]]:
     return around | {(i, i - step) for i in OPEN for step in (1, 3, 7) if i - step in OPEN}
 
 
-def publish_edition(store: Store) -> None:
-    """Publishes the poisoned edition, with all that the desk reads."""
-    found = texts()
+def publish_edition(
+    store: Store, titles: Mapping[int, str] = TITLES, others: Mapping[int, tuple[str, str | None]] | None = None
+) -> None:
+    """Publishes the poisoned edition, with all that the desk reads; or one of other topics and documents."""
+    found = texts() if others is None else others
     documents = publish_documents(store, found, late=LATE)
     papers = [
         {
@@ -89,11 +92,11 @@ def publish_edition(store: Store) -> None:
     refs: dict[str, Ref] = {
         "documents": documents,
         "papers": publish(store, "papers", {"part": (PAPERS, papers)}),
-        "surveys": publish_surveys(store, SURVEYS),
+        "surveys": publish_surveys(store, {*SURVEYS, *titles}),
         "topics": publish_topics(
             store,
-            [topic_row(topic, title) for topic, title in TITLES.items()],
-            {topic: {100 + topic: 1} for topic in TITLES},
+            [topic_row(topic, title) for topic, title in titles.items()],
+            {topic: {100 + topic: 1} for topic in titles},
         ),
         "citation_records": publish(store, "citation_records", {"part": (CITATION_RECORDS, citations)}),
     }
@@ -141,7 +144,7 @@ def running(root: Path, key: str | None = None, settings: ServiceSettings | None
     """Serves a store from a thread of this process."""
     desk = make_desk(Store(root), Means(ONE), settings or ServiceSettings())
     urls: Queue[str] = Queue()
-    server = make_server(make_app(desk, key), urls.put)
+    server = make_server(make_app(desk, key, models=ModelProxy(root)), urls.put)
     with listen(Address()) as sock:
         thread = Thread(target=server.run, args=([sock],), daemon=True)
         thread.start()
