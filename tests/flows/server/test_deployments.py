@@ -110,7 +110,7 @@ def test_deploying_again_changes_nothing_and_what_people_paused_stays_paused():
 @pytest.mark.parametrize(
     ("name", "parameters", "what"),
     [
-        ("build-corpus/build-corpus", {"settings": {"buckets": 5000}}, "4096"),
+        ("build-corpus/build-corpus", {"settings": {"line_mib": 5000}}, "1024"),
         ("build-corpus/build-corpus", {"settings": {"corpus": "everything"}}, "full_text"),
         ("rerun-stage/rerun-stage", {"edition": "e", "stage": "no-such-stage"}, "paper_records"),
         ("rerun-stage/rerun-stage", {"stage": "papers"}, "edition"),
