@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 from pydantic import SecretStr
 
-import flows  # noqa: F401  it says how threads wait for each other
+import flows  # noqa: F401  # pyright: ignore[reportUnusedImport]  it says how threads wait for each other
 from schemas.llm_settings import LlmAccess, LlmSettings
 from tasks.demo.standin.server import StandIn, StandInSettings
 from tasks.llm.asker import open_door

@@ -100,7 +100,7 @@ def give_embeddings(corpus: Corpus, vectors: Mapping[int, np.ndarray], buckets: 
                         shard.file(vector_file(name)), table.arrow.field("vector").type.list_size
                     ) as file:
                         for row in rows:
-                            file.write(row["vector"][None])
+                            file.write(np.asarray(row["vector"])[None])
 
     settings = Given(content=repr([mapped, [(i, vector.tolist()) for i, vector in vectors.items()]]))
     return corpus.store.build(Request(Stage(StageName("embeddings"), 1, Given, write), settings, {})).ref
