@@ -23,6 +23,8 @@ NAMES = """
 """
 """The public interface. A name that is added, renamed or taken out is a change of the interface: see CHANGELOG.md."""
 
+EXPORTERS = ["beir", "hf", "ir_datasets", "parquet", "researcharena", "search_trec", "served_calls", "trec"]
+
 
 def test_the_names_are_those_that_are_promised() -> None:
     assert arena.__all__ == NAMES.split()
@@ -72,7 +74,7 @@ def test_plugins_are_listed_with_a_sentence_each() -> None:
     assert (
         arena.Plugin("judge", "score_only", "Six levels of relevance alone, to compare with.", "arena.judges") in found
     )
-    assert {plugin.name for plugin in arena.plugins("exporter")} == {"parquet", "researcharena", "search_trec", "trec"}
+    assert {plugin.name for plugin in arena.plugins("exporter")} == set(EXPORTERS)
     assert [plugin for plugin in found if not plugin.description] == []
     with pytest.raises(arena.UsageError, match="no kind of plug-in is named 'metric'; there are: measure, baseline"):
         arena.plugins("metric")
@@ -117,4 +119,4 @@ def test_the_command_exports_an_edition(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "qrels.txt").read_text() == "1 0 10 2\n"
     refused = subprocess.run([*command, "--format", "csv"], capture_output=True, text=True, check=False)
     assert refused.returncode == 2
-    assert refused.stderr == "arena: no exporter is named 'csv'; there are: parquet, researcharena, search_trec, trec\n"
+    assert refused.stderr == f"arena: no exporter is named 'csv'; there are: {', '.join(EXPORTERS)}\n"

@@ -9,8 +9,8 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Request, Response
+from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel
-from starlette.concurrency import run_in_threadpool
 
 from flows.pipeline.models import choose_model, model_access
 from flows.service.guards import answer, bearer

@@ -38,8 +38,8 @@ def test_every_table_has_a_row_for_each_column(pages: dict[str, str]) -> None:
 
 
 def test_settings_say_type_bounds_default_and_meaning(pages: dict[str, str]) -> None:
-    meaning = "Number of files per dataset; a paper is stored in file corpus_id modulo this number."
-    assert f"| `buckets` | `int, >= 1, <= 4096` | `16` | {meaning} |" in pages["settings"]
+    meaning = "Longer texts are cut after this number of tokens (or at the model's own limit)."
+    assert f"| `max_tokens` | `int, >= 8, <= 8192` | `512` | {meaning} |" in pages["settings"]
     assert str(Path.home()) not in pages["settings"]
 
 

@@ -165,5 +165,7 @@ def test_a_tag_that_is_no_file_name_is_refused(name: str, tag: str, small: Small
 
 
 def test_an_unknown_format_is_refused_with_those_there_are() -> None:
-    with pytest.raises(UsageError, match="parquet, researcharena, search_trec, trec"):
+    with pytest.raises(
+        UsageError, match="there are: beir, hf, .*, search_trec, served_calls, trec"
+    ):
         find_exporter("csv")

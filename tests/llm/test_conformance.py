@@ -123,7 +123,7 @@ def errors(at: Endpoint) -> None:
     at.server.play(lambda seen, number: answer if not number else at.dialect.play(seen, number))
     if expected == "again":
         assert (at.ask(question()).outcome, len(at.server.seen)) == ("ok", 2)
-    elif expected in ("failed", "refused", "cut"):
+    elif expected in ("failed", "refused", "cut", "too_long"):
         reply = at.ask(question())
         assert (reply.outcome, len(at.server.seen)) == (expected, 1)
         assert reply.reason

@@ -1,6 +1,7 @@
 """Workers and servers get the variables that they need, and no others."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,7 +51,7 @@ def test_a_server_gets_its_own_settings_and_no_key_of_a_service():
 def variables_read(path: Path) -> Iterator[str]:
     """Names that a module looks up in the environment by a literal."""
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("os.environ."):
+        if isinstance(node, ast.Call) and re.fullmatch(r"os\.environ\.\w+", ast.unparse(node.func)):
             yield from (arg.value for arg in node.args[:1] if isinstance(arg, ast.Constant))
         elif isinstance(node, ast.Subscript) and ast.unparse(node.value) == "os.environ":
             yield from ([node.slice.value] if isinstance(node.slice, ast.Constant) else [])
