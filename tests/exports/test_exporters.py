@@ -165,7 +165,5 @@ def test_a_tag_that_is_no_file_name_is_refused(name: str, tag: str, small: Small
 
 
 def test_an_unknown_format_is_refused_with_those_there_are() -> None:
-    with pytest.raises(
-        UsageError, match="there are: beir, hf, .*, search_trec, served_calls, trec"
-    ):
+    with pytest.raises(UsageError, match=r"there are: beir, hf, .*, search_trec, served_calls, trec"):
         find_exporter("csv")
