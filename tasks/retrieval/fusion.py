@@ -4,6 +4,11 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
+from schemas.topic import Hit
+
 D = TypeVar("D", bound=Hashable)
 
 
@@ -52,6 +57,34 @@ def maximum_score_fusion(rankings: Sequence[Iterable[tuple[D, float]]]) -> list[
         for document, score in ranking:
             best[document] = max(score, best.get(document, -math.inf))
     return _best_first(_places([[document for document, _ in ranking] for ranking in lists]), best.__getitem__)
+
+
+class WeightedList(NamedTuple):
+    """Hits of one search, and what they count in a fusion."""
+
+    weight: float
+    hits: Sequence[Hit]
+
+
+def normalized_score_fusion(lists: Sequence[WeightedList]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Returns all documents, ascending, with the weighted sum of their scores, each list scaled to 0..1 (CombSUM).
+
+    Returns:
+        Document ids `(n,)`, and their scores `(n,)`. A document adds 0 where a list does not have it; all of a list
+        whose scores are equal have 1.
+
+    Source:
+        Fox and Shaw (TREC-2); scaled as by Lee (SIGIR 1997).
+    """
+    ids = np.unique([hit.corpus_id for _, hits in lists for hit in hits]).astype(np.int64)
+    scores = np.zeros(len(ids))
+    for weight, hits in lists:
+        if hits:
+            given = np.array([hit.score for hit in hits])
+            spread = given.max() - given.min()
+            scaled = (given - given.min()) / spread if spread else np.ones(len(given))
+            scores[np.searchsorted(ids, [hit.corpus_id for hit in hits])] += weight * scaled
+    return ids, scores
 
 
 def _places(rankings: Sequence[Iterable[D]]) -> dict[D, list[_Place]]:

@@ -24,8 +24,8 @@ from schemas.topic import Topic
 from tasks.metrics.ranking import evaluate_run
 from tasks.ranking.answers import answer_topic
 from tasks.ranking.baseline import Kit, System, all_baselines
-from tasks.ranking.baselines.combined import CombinedSettings, rank_combined
 from tasks.ranking.evaluated_topics import evaluated_topics, read_qrels
+from tasks.ranking.expansion.combination import CombinationSettings, rank_by_combination
 from tasks.retrieval.backend import SearchBackend, open_backend
 from tasks.stats.intervals import bootstrap_intervals, compare
 from tasks.store.editions import Editions
@@ -93,9 +93,9 @@ class Study:
     def baseline(self, name: str, retriever: RetrieverName, cutoff: int = CUTOFF) -> Scored:
         return self._kept(f"{name}.{retriever}@{cutoff}", all_baselines()[name].system, retriever, cutoff)
 
-    def combined(self, settings: CombinedSettings, retriever: RetrieverName) -> Scored:
+    def combined(self, settings: CombinationSettings, retriever: RetrieverName) -> Scored:
         name = hashlib.sha256(settings.model_dump_json().encode()).hexdigest()[:12]
-        system: System = lambda topic, kit: rank_combined(topic, kit, settings)  # noqa: E731
+        system: System = lambda topic, kit: rank_by_combination(topic, kit, settings)  # noqa: E731
         return self._kept(f"combined-{name}.{retriever}@{CUTOFF}", system, retriever, CUTOFF)
 
     def _kept(self, name: str, system: System, retriever: RetrieverName, cutoff: int) -> Scored:
@@ -136,10 +136,10 @@ def difference(values: np.ndarray, other: np.ndarray) -> str:
     return f"{found.difference / other.mean():+.0%} (p {found.p_value:.3f})"
 
 
-def settings_grid() -> Iterator[CombinedSettings]:
+def settings_grid() -> Iterator[CombinationSettings]:
     """Yields every combination of `GRID`."""
     for values in itertools.product(*GRID.values()):
-        yield CombinedSettings(**dict(zip(GRID, values, strict=True)))
+        yield CombinationSettings(**dict(zip(GRID, values, strict=True)))
 
 
 def nested(study: Study, retriever: RetrieverName) -> tuple[Values, list[str]]:
@@ -181,11 +181,11 @@ def report(study: Study, systems: list[tuple[str, RetrieverName]], retriever: Re
     values, names = nested(study, retriever)
     row(f"combined.{retriever}, nested", values, "", "")
     show_text("\nchosen by fold: " + "; ".join(names) + "\n")
-    whole = column(study.combined(CombinedSettings(), retriever).values, RECALL)
+    whole = column(study.combined(CombinationSettings(), retriever).values, RECALL)
     say(("left out of combined", "R@100", "change"))
     say(["---"] * 3)
     for part, off in OFF.items():
-        without = column(study.combined(CombinedSettings(**off), retriever).values, RECALL)
+        without = column(study.combined(CombinationSettings(**off), retriever).values, RECALL)
         say([part, f"{without.mean():.3f}", difference(without, whole)])
 
 

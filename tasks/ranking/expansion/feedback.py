@@ -50,9 +50,9 @@ def rm3_terms(desk: ResearchDesk, query: str, hits: Sequence[Hit], settings: Exp
     scores = {hit.corpus_id: hit.score for hit in hits}
     total = sum(scores.values())
     model: dict[str, float] = {}
-    for document in desk.read(list(scores)):
-        counts = Counter(desk.terms(f"{document.title or ''} {document.abstract or ''}"))
-        share = scores[document.corpus_id] / total / max(1, counts.total())
+    for text, score in zip(desk.texts(list(scores)), scores.values(), strict=True):
+        counts = Counter(desk.terms(text))
+        share = score / total / max(1, counts.total())
         for term, count in counts.items():
             model[term] = model.get(term, 0.0) + share * count
     likely = sorted(((-weight, term) for term, weight in model.items() if _tells(desk, term, settings)))
@@ -94,10 +94,10 @@ def _seed_vectors(desk: ResearchDesk, hits: Sequence[Hit]) -> NDArray[np.float64
     ids = [hit.corpus_id for hit in hits]
     if desk.has_vectors:
         return desk.vectors(ids).astype(np.float64)
-    texts = {d.corpus_id: Counter(desk.terms(f"{d.title or ''} {d.abstract or ''}")) for d in desk.read(ids)}
-    columns = {term: place for place, term in enumerate(sorted({term for text in texts.values() for term in text}))}
+    texts = [Counter(desk.terms(text)) for text in desk.texts(ids)]
+    columns = {term: place for place, term in enumerate(sorted({term for text in texts for term in text}))}
     rows = np.zeros((len(ids), max(1, len(columns))))
-    for row, corpus_id in zip(rows, ids, strict=True):
-        for term, count in texts[corpus_id].items():
+    for row, counts in zip(rows, texts, strict=True):
+        for term, count in counts.items():
             row[columns[term]] = count * math.log(desk.n_documents / max(1, desk.document_frequency(term)))
     return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)

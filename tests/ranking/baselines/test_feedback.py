@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from schemas.identifiers import CorpusId
 from schemas.topic import Topic
 from tasks.ranking.baseline import Kit
-from tasks.ranking.baselines import feedback as feedback_module
-from tasks.ranking.baselines.feedback import DEPTH, SMOOTHING, TERMS, TITLE_TERMS, feedback
+from tasks.ranking.baselines.feedback import SETTINGS, feedback
 from tasks.ranking.baselines.title import title
+from tasks.ranking.expansion.combination import smooth_scores
 from tasks.retrieval.desk import ResearchDesk
 from tests.ranking.baselines.conftest import RETRIEVERS, Shelf
 
@@ -36,6 +37,11 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
     texts |= {n: (words(JARGON, 4), words(JARGON, 12)) for n in RELATED}
     texts |= {n: (words(NOISE, 4), words(NOISE, 12)) for n in range(100, 400)}
     return Shelf(tmp_path_factory.mktemp("shelf"), texts)
+
+
+def smooth(scores: NDArray[np.float64], vectors: NDArray[np.float32]) -> NDArray[np.float64]:
+    similarity = np.maximum(vectors @ vectors.T, 0).astype(np.float64)
+    return smooth_scores(scores, similarity, SETTINGS.neighbours, SETTINGS.smoothing)
 
 
 def kit(desk: ResearchDesk, cutoff: int = 20) -> Kit:
@@ -62,7 +68,7 @@ def test_it_searches_the_title_and_then_its_expansion(shelf: Shelf, retriever: s
     half = len(engines) // 2
     assert {search.query for search in desk.searches[:half]} == {"seabird migration: a survey"}
     assert "seabird migration: a survey" not in {search.query for search in desk.searches[half:]}
-    assert {search.k for search in desk.searches} == {DEPTH}
+    assert {search.k for search in desk.searches} == {SETTINGS.depth}
 
 
 def test_the_expanded_query_weighs_title_and_seeds_as_set(shelf: Shelf) -> None:
@@ -72,15 +78,15 @@ def test_the_expanded_query_weighs_title_and_seeds_as_set(shelf: Shelf) -> None:
         term: float(weight) for term, _, weight in (part.partition("^") for part in desk.searches[1].query.split())
     }
     assert sum(weights.values()) == pytest.approx(1, abs=1e-3)
-    assert weights["survey"] == weights["a"] == pytest.approx(TITLE_TERMS / 4)
-    assert weights["seabird"] > TITLE_TERMS / 4
-    assert set(weights) == {"seabird", "migration", "a", "survey", *JARGON} and len(weights) <= TERMS + 4
+    assert weights["survey"] == weights["a"] == pytest.approx(SETTINGS.own_terms / 4)
+    assert weights["seabird"] > SETTINGS.own_terms / 4
+    assert set(weights) == {"seabird", "migration", "a", "survey", *JARGON} and len(weights) <= SETTINGS.terms + 4
 
 
 def test_a_deeper_cutoff_deepens_the_lists(shelf: Shelf) -> None:
     desk = shelf.desk(TOPIC, "dense")
-    found = feedback(TOPIC, kit(desk, DEPTH + 100))
-    assert {search.k for search in desk.searches} == {DEPTH + 100}
+    found = feedback(TOPIC, kit(desk, SETTINGS.depth + 100))
+    assert {search.k for search in desk.searches} == {SETTINGS.depth + 100}
     assert len(found.hits) == 320
 
 
@@ -88,9 +94,9 @@ def test_a_candidate_among_good_ones_rises_and_an_isolated_one_sinks() -> None:
     """30 papers in one place with score 1, one more there with 0.4, and one elsewhere with 0.5."""
     vectors = np.zeros((32, 3), np.float32)
     vectors[:31, 0] = vectors[31, 1] = 1
-    found = feedback_module._smooth(np.array([1.0] * 30 + [0.4, 0.5]), vectors)
-    assert found[30] == pytest.approx((1 - SMOOTHING) * 0.4 + SMOOTHING)
-    assert found[31] == pytest.approx((1 - SMOOTHING) * 0.5)
+    found = smooth(np.array([1.0] * 30 + [0.4, 0.5]), vectors)
+    assert found[30] == pytest.approx((1 - SETTINGS.smoothing) * 0.4 + SETTINGS.smoothing)
+    assert found[31] == pytest.approx((1 - SETTINGS.smoothing) * 0.5)
 
 
 @given(st.integers(2, 40), st.integers(0, 2**32 - 1))
@@ -99,9 +105,9 @@ def test_smoothing_knows_no_order_and_keeps_equal_scores(n: int, seed: int) -> N
     vectors = np.abs(generator.standard_normal((n, 4))).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     scores, order = generator.random(n), generator.permutation(n)
-    smoothed = feedback_module._smooth(scores, vectors)
-    assert feedback_module._smooth(scores[order], vectors[order]) == pytest.approx(smoothed[order], abs=1e-5)
-    assert feedback_module._smooth(np.full(n, 0.3), vectors) == pytest.approx(np.full(n, 0.3), abs=1e-6)
+    smoothed = smooth(scores, vectors)
+    assert smooth(scores[order], vectors[order]) == pytest.approx(smoothed[order], abs=1e-5)
+    assert smooth(np.full(n, 0.3), vectors) == pytest.approx(np.full(n, 0.3), abs=1e-6)
 
 
 @pytest.mark.parametrize("retriever", RETRIEVERS)
