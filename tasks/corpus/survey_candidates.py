@@ -86,7 +86,8 @@ def find_candidates(work: Workspace[P], settings: CandidateSettings) -> Found:
         f"{KEPT}-{papers.stem.removeprefix(f'{MAIN}-')}": _Bucket(papers, tuple(of_bucket), settings)
         for papers, of_bucket in zip(files, citing, strict=True)
     }
-    work.map_shards(_find_in_bucket, buckets)
+    sizes = {name: bucket.papers.stat().st_size for name, bucket in buckets.items()}
+    work.map_shards(_find_in_bucket, buckets, sizes=sizes)
     return Found(*([work.scratch / folder / f"{name}.parquet" for name in buckets] for folder in (KEPT, DROPPED)))
 
 

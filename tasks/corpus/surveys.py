@@ -172,7 +172,8 @@ def _judge_in_shards(
         path.parent.mkdir(exist_ok=True)
         pq.write_table(rows, path)
         batches[name] = _Batch(path, selector.name)
-    work.map_shards(_judge_batch, batches)
+    sizes = {name: batch.candidates.stat().st_size for name, batch in batches.items()}
+    work.map_shards(_judge_batch, batches, sizes=sizes)
     return [work.scratch / "judged" / f"{name}.parquet" for name in batches]
 
 

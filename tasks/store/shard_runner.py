@@ -16,7 +16,10 @@ TICK = 5.0
 """Seconds after which a runner says that nothing has ended."""
 
 SMALL_BYTES = 8 * 2**20
-"""A job that reads fewer bytes may run in this process; with more, or in sum with others, jobs are shared at once."""
+"""A job that reads fewer bytes may run in this process: it takes a second or so."""
+
+SHARED_BYTES = 4 * 2**20
+"""Jobs that read so much together are shared at once."""
 
 START_SECONDS, WAKE_SECONDS = 0.25, 0.05
 """What sharing must save: where processes have to be started, and where they wait for work."""
@@ -55,7 +58,8 @@ class LocalProcesses:
 
     The processes are started when jobs are first worth it, and kept for all later stages. The rule: small jobs begin in
     this process. Once the rest, by the rate so far, would take longer than starting processes saves, processes are
-    started, and this process goes on until they are ready. Jobs that read much are shared from the start.
+    started, and this process goes on until they are ready. Jobs that read much are shared from the start. Where all
+    jobs are known to be small, this process is one of those that share them to the end.
     """
 
     remote = False
@@ -68,11 +72,6 @@ class LocalProcesses:
         """Process ids of the workers."""
         return self._pool.processes
 
-    @property
-    def worker_ids(self) -> list[int]:
-        """Process ids of the workers."""
-        return self._pool.processes
-
     def run(
         self, jobs: Mapping[str, Job], processes: int, *, accelerated: bool = False, sizes: Sizes = NO_SIZES
     ) -> Generator[str | None]:
@@ -80,28 +79,29 @@ class LocalProcesses:
         processes = min(processes, len(jobs))
         left = dict(jobs)
         rate = _Rate(sizes)
+        helps = all(0 < sizes.get(name, 0) < SMALL_BYTES for name in jobs)
         with self._pool.lend() as team:
             while left or team.running:
-                if not team.members and processes > 1 and self._is_worth_sharing(rate, left, processes):
-                    self._pool.enlist(team, processes, next(iter(left.values())))
-                here = _next_here(team, left, sizes)
-                ended = team.collect(0 if here else TICK) if team.members else []
-                team.feed(left)
-                yield from ended
-                if here in left:
+                if not team.members and processes > 1 and self._is_worth_sharing(rate, left, processes - helps):
+                    self._pool.enlist(team, processes - helps, next(iter(left.values())))
+                if not team.members:
+                    name = next(iter(left))
                     start = time.perf_counter()
-                    left.pop(here)()
-                    rate.add(here, time.perf_counter() - start)
-                    yield here
-                elif not ended:
-                    yield None
+                    left.pop(name)()
+                    rate.add(name, time.perf_counter() - start)
+                    yield name
+                    continue
+                team.feed(left)
+                if team.here not in team.running and (here := _next_here(team, left, sizes, helps)):
+                    team.start_here(here, left.pop(here))
+                yield from team.collect(TICK) or [None]
 
-    def _is_worth_sharing(self, rate: "_Rate", left: Mapping[str, Job], processes: int) -> bool:
-        """Returns whether the rest takes so long that sharing it saves more than it costs."""
-        if sum(rate.sizes.get(name, 0) for name in left) >= SMALL_BYTES:
+    def _is_worth_sharing(self, rate: "_Rate", left: Mapping[str, Job], wanted: int) -> bool:
+        """Returns whether the rest takes so long that sharing it with so many workers saves more than it costs."""
+        if sum(rate.sizes.get(name, 0) for name in left) >= SHARED_BYTES:
             return True
-        cost = WAKE_SECONDS if self._pool.idle >= processes else START_SECONDS
-        return rate.seconds(left) * (1 - 1 / processes) > cost
+        cost = WAKE_SECONDS if self._pool.idle >= wanted else START_SECONDS
+        return rate.seconds(left) / 2 > cost
 
 
 _PROCESSES = LocalProcesses()
@@ -110,15 +110,15 @@ LOCAL: ShardRunner = _PROCESSES
 
 def local_workers() -> list[int]:
     """Returns the process ids of this machine's workers."""
-    return _PROCESSES.worker_ids
+    return _PROCESSES.workers
 
 
-def _next_here(team: Team, left: Mapping[str, Job], sizes: Sizes) -> str | None:
-    """Returns the job to run in this process while others do not run yet, or None to wait for them."""
-    if team.ready or not left:
-        return None
-    name = next(iter(left))
-    return name if not team.members or sizes.get(name, 0) < SMALL_BYTES else None
+def _next_here(team: Team, left: Mapping[str, Job], sizes: Sizes, helps: bool) -> str | None:
+    """Returns the job to run in this process beside others, or None to wait for them."""
+    name = next(iter(left), None)
+    if name is None or helps or (not team.ready and sizes.get(name, 0) < SMALL_BYTES):
+        return name
+    return None
 
 
 class _Rate:

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Generator
 from concurrent.futures import BrokenExecutor, Future
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from multiprocessing import Pipe, spawn
 from multiprocessing.connection import Connection, wait
 from queue import SimpleQueue
@@ -102,17 +103,60 @@ class WorkerProcess:
         self.connection.close()
 
 
+class ThisProcess:
+    """This process as one that carries out orders: one at a time, in a thread beside the one that shares jobs out.
+
+    Attributes:
+        connection: Has something to read when an order has ended.
+    """
+
+    loading = False
+
+    def __init__(self) -> None:
+        self.connection, self._ended = Pipe(duplex=False)
+        self._thread: threading.Thread | None = None
+
+    def start(self, job: Job) -> None:
+        """Begins with a job."""
+
+        def run() -> None:
+            error: BaseException | None = None
+            try:
+                job()
+            except BaseException as raised:
+                error = raised
+            self._error = error
+            self._ended.send_bytes(b"\0")
+
+        context = copy_context()
+        self._thread = threading.Thread(target=context.run, args=(run,), daemon=True)
+        self._thread.start()
+
+    def receive(self) -> None:
+        """Waits until the job has ended; what it raised passes unchanged."""
+        self.connection.recv_bytes()
+        if self._error is not None:
+            raise self._error
+
+    def kill(self) -> None:
+        """Waits for the end of the job, which is small."""
+        if self._thread:
+            self._thread.join()
+
+
 class Team:
-    """The processes that work on the jobs of one stage.
+    """What works on the jobs of one stage.
 
     Attributes:
         members: The processes.
+        here: This process, which may carry out jobs too.
         running: The job that a process carries out.
     """
 
     def __init__(self) -> None:
         self.members: list[WorkerProcess] = []
-        self.running: dict[WorkerProcess, str] = {}
+        self.here = ThisProcess()
+        self.running: dict[WorkerProcess | ThisProcess, str] = {}
 
     @property
     def ready(self) -> bool:
@@ -126,13 +170,19 @@ class Team:
                 self.running[worker] = name = next(iter(jobs))
                 worker.start(jobs.pop(name))
 
+    def start_here(self, name: str, job: Job) -> None:
+        """Carries out a job in this process, which must be free."""
+        self.running[self.here] = name
+        self.here.start(job)
+
     def collect(self, timeout: float) -> list[str]:
         """Waits until a process has ended what it does, and returns the names of the jobs that have ended.
 
         Raises:
             BrokenExecutor: A process died. What a job raised passes unchanged.
         """
-        busy = {worker.connection: worker for worker in self.members if worker.loading or worker in self.running}
+        workers = [self.here, *self.members]
+        busy = {worker.connection: worker for worker in workers if worker.loading or worker in self.running}
         ended: list[str] = []
         for connection in wait(list(busy), timeout):
             worker = busy[connection]  # pyright: ignore[reportArgumentType]

@@ -59,6 +59,36 @@ def test_small_jobs_run_here_until_the_processes_are_ready(tmp_path: Path) -> No
     assert found[0] == os.getpid() not in found[1:]
 
 
+SMALL = {f"{n}": SMALL_BYTES - 1 for n in range(8)}
+"""Sizes of small jobs that are shared from the start, because there are many."""
+
+
+def test_this_process_takes_its_part_of_small_jobs(tmp_path: Path) -> None:
+    runner = LocalProcesses()
+    jobs = {name: partial(note_process, tmp_path, name, 0.2) for name in SMALL}
+    assert sorted(filter(None, runner.run(jobs, 2, sizes=SMALL))) == sorted(SMALL)
+    assert {int((tmp_path / name).read_text()) for name in SMALL} == {os.getpid(), *runner.workers}
+    assert len(runner.workers) == 1
+
+
+def test_an_error_in_this_process_passes_after_the_others_have_ended(tmp_path: Path) -> None:
+    runner = LocalProcesses()
+    jobs = {"0": partial(note_process, tmp_path, "slow", 0.3), "1": partial(fail, "number 3 is wrong")}
+    with pytest.raises(BadInput, match="number 3 is wrong"):
+        list(runner.run(jobs, 2, sizes=SMALL))
+    assert (tmp_path / "slow").exists()
+
+
+def test_an_interruption_waits_for_the_small_job_of_this_process(tmp_path: Path) -> None:
+    runner = LocalProcesses()
+    running = runner.run({name: partial(note_process, tmp_path, name, 0.2) for name in SMALL}, 2, sizes=SMALL)
+    next(running)
+    running.close()
+    written = sorted(tmp_path.iterdir())
+    time.sleep(0.5)
+    assert sorted(tmp_path.iterdir()) == written
+
+
 def test_jobs_that_prove_slow_are_shared(tmp_path: Path) -> None:
     runner = LocalProcesses()
     list(runner.run({f"{n}": partial(note_process, tmp_path, f"{n}", 0.3) for n in range(4)}, 2))
