@@ -15,9 +15,10 @@ import httpx
 from schemas.errors import BadInput, TransientError
 from schemas.llm_settings import RetrySettings
 from schemas.secrets import learn, redact_bytes
+from tasks.http.network import StoppableBackend, head_within
 from tasks.http.pace import Pace
 from tasks.http.retry import Busy, RetryRules, is_busy, persist, retry_after_s
-from tasks.http.stop import StoppableBackend, head_within, pause
+from tasks.http.stop import pause
 
 logging.getLogger("httpx").setLevel(logging.WARNING)  # at INFO it logs whole URLs, with keys and signatures in them
 
