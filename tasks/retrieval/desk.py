@@ -159,10 +159,6 @@ class ResearchDesk:
         self.require_allowed(ids)
         return self._documents.read(ids)
 
-    def texts(self, ids: Sequence[int]) -> list[str]:
-        """Returns each document's title and abstract as one text, as `read` does."""
-        return [f"{document.title or ''} {document.abstract or ''}" for document in self.read(ids)]
-
     def ages(self, ids: Sequence[int]) -> NDArray[np.int64]:
         """Returns how many days before the topic's horizon documents were published, `(n,)`, each >= 1.
 

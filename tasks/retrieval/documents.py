@@ -28,6 +28,11 @@ class Document(NamedTuple):
     title: str | None
     abstract: str | None
 
+    @property
+    def text(self) -> str:
+        """Title and abstract."""
+        return f"{self.title or ''} {self.abstract or ''}"
+
 
 def load_catalogue(documents: Dataset, surveys: Dataset) -> Catalogue:
     """Loads the id and publication day of each document and whether it is a survey, in 13 bytes per document.

@@ -115,19 +115,19 @@ class ThisProcess:
     def __init__(self) -> None:
         self.connection, self._ended = Pipe(duplex=False)
         self._thread: threading.Thread | None = None
+        self._error: BaseException | None = None
 
     def start(self, job: Job) -> None:
         """Begins with a job."""
 
         def run() -> None:
-            error: BaseException | None = None
             try:
                 job()
-            except BaseException as raised:
-                error = raised
-            self._error = error
+            except BaseException as error:
+                self._error = error
             self._ended.send_bytes(b"\0")
 
+        self._error = None
         context = copy_context()
         self._thread = threading.Thread(target=context.run, args=(run,), daemon=True)
         self._thread.start()

@@ -57,7 +57,7 @@ def rank_by_combination(topic: Topic, kit: Kit, settings: CombinationSettings) -
     desk, depth = kit.desk, max(settings.depth, kit.cutoff)
     query = subject_query(topic.title) if settings.subject else title_query(topic.title)
     first = [desk.search(query, depth, engine) for engine in desk.spaces]
-    if settings.acronyms and (forms := other_forms(topic.title, desk.texts(_fused(first)[:ACRONYM_HITS]))):
+    if settings.acronyms and (forms := _other_forms(desk, topic.title, _fused(first)[:ACRONYM_HITS])):
         query = " ".join([query, *forms])
         first = [desk.search(query, depth, engine) for engine in desk.spaces]
     fused = _fused(first)
@@ -104,6 +104,10 @@ def _fused(lists: Sequence[Sequence[Hit]]) -> list[CorpusId]:
     return [paper for paper, _ in reciprocal_rank_fusion([[hit.corpus_id for hit in hits] for hits in lists])]
 
 
+def _other_forms(desk: ResearchDesk, title: str, ids: Sequence[int]) -> list[str]:
+    return other_forms(title, [document.text for document in desk.read(ids)])
+
+
 def _moved(
     desk: ResearchDesk, query: str, seeds: Sequence[int], engine: str, settings: CombinationSettings
 ) -> WeightedTerms | Vector:
@@ -112,7 +116,7 @@ def _moved(
         centroid = desk.vectors(seeds, engine).mean(axis=0)
         own = settings.own_vector * desk.embed([query], engine)[0]
         return Vector((own + (1 - settings.own_vector) * centroid / np.linalg.norm(centroid)).astype(np.float32))
-    holders = Counter(term for text in desk.texts(seeds) for term in set(desk.terms(text)))
+    holders = Counter(term for document in desk.read(seeds) for term in set(desk.terms(document.text)))
     offers = {term: n * _rarity(desk, term) for term, n in holders.items() if desk.document_frequency(term)}
     best = sorted(offers.items(), key=lambda offer: (-offer[1], offer[0]))[: settings.terms]
     weights: dict[str, float] = {}

@@ -50,9 +50,9 @@ def rm3_terms(desk: ResearchDesk, query: str, hits: Sequence[Hit], settings: Exp
     scores = {hit.corpus_id: hit.score for hit in hits}
     total = sum(scores.values())
     model: dict[str, float] = {}
-    for text, score in zip(desk.texts(list(scores)), scores.values(), strict=True):
-        counts = Counter(desk.terms(text))
-        share = score / total / max(1, counts.total())
+    for document in desk.read(list(scores)):
+        counts = Counter(desk.terms(document.text))
+        share = scores[document.corpus_id] / total / max(1, counts.total())
         for term, count in counts.items():
             model[term] = model.get(term, 0.0) + share * count
     likely = sorted(((-weight, term) for term, weight in model.items() if _tells(desk, term, settings)))
@@ -94,7 +94,7 @@ def _seed_vectors(desk: ResearchDesk, hits: Sequence[Hit]) -> NDArray[np.float64
     ids = [hit.corpus_id for hit in hits]
     if desk.has_vectors:
         return desk.vectors(ids).astype(np.float64)
-    texts = [Counter(desk.terms(text)) for text in desk.texts(ids)]
+    texts = [Counter(desk.terms(document.text)) for document in desk.read(ids)]
     columns = {term: place for place, term in enumerate(sorted({term for text in texts for term in text}))}
     rows = np.zeros((len(ids), max(1, len(columns))))
     for row, counts in zip(rows, texts, strict=True):
