@@ -188,7 +188,7 @@ class BatchClient:
         if self._door.budget.take(call.stage, _batch_bound(call)):
             return True
         reason = f"the cap of the run or of stage {call.stage!r} leaves less than the batch call may cost"
-        self._door.cache.keep(call, Exchange(call.keyed.key, "over_budget", "budget", reason))
+        self._door.cache.keep([(call, Exchange(call.keyed.key, "over_budget", "budget", reason))])
         return False
 
     async def _submit(self, calls: list[Call]) -> bool:
@@ -204,7 +204,7 @@ class BatchClient:
         with self._database.transaction():
             for call in calls:
                 key, bound = call.keyed.key, _batch_bound(call)
-                self._door.cache.keep(call, Exchange(key, "failed", "provider", f"waiting in batch {batch.id}"))
+                self._door.cache.keep([(call, Exchange(key, "failed", "provider", f"waiting in batch {batch.id}"))])
                 row = (key, batch.id, run, call.stage, call.model, *bound.tokens, bound.nano_usd)
                 self._database.execute("INSERT OR REPLACE INTO batched VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
         self._queue.open[batch.id] = _read_tokens(calls)

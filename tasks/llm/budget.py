@@ -5,9 +5,10 @@ import logging
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from functools import partial
+from dataclasses import astuple
+from itertools import chain, groupby
 from typing import NamedTuple, TypeVar
 
 from schemas.errors import StoreError
@@ -15,6 +16,7 @@ from schemas.llm import NO_USAGE, Tokens, Usage
 from schemas.llm_settings import BudgetSettings, Cap
 from tasks.llm.database import Database
 from tasks.llm.group_commit import GroupCommit
+from tasks.llm.reservations import Lease, Reservation, Room, RoomState
 
 logger = logging.getLogger(__name__)
 
@@ -33,8 +35,9 @@ SELECT ifnull(sum(nano_usd), 0), ifnull(sum(tokens), 0),
 FROM {table} WHERE run = :run
 """
 _SPENT = _TOTALS.format(table="spending")
-_RESERVED = _TOTALS.format(table="reserved")
+_RESERVED = _TOTALS.format(table="leases")
 _OWN = f"{_RESERVED} AND holder = :holder"
+_LEASE = "INSERT OR REPLACE INTO leases VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _OTHERS_WAITING = "SELECT count(*) FROM waiting WHERE run = :run AND holder <> :holder AND expires > :now"
 _SETTLE = """
 INSERT INTO spending VALUES (:run, :stage, :nano_usd, :tokens, :calls) ON CONFLICT (run, stage) DO UPDATE SET
@@ -43,10 +46,11 @@ INSERT INTO spending VALUES (:run, :stage, :nano_usd, :tokens, :calls) ON CONFLI
 _STATEMENT = """
 SELECT run, stage, sum(calls), sum(tokens), sum(nano_usd) / 1e9 FROM (
   SELECT run, stage, calls, tokens, nano_usd FROM spending
-  UNION ALL SELECT run, stage, 0, tokens, nano_usd FROM reserved
+  UNION ALL SELECT run, stage, 0, tokens, nano_usd FROM leases
 ) GROUP BY run, stage ORDER BY run, stage
 """
 
+ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
 
 
@@ -60,20 +64,12 @@ class Spent(NamedTuple):
     usd: float
 
 
-class Reservation(NamedTuple):
-    """The maximum cost of a call in flight, as it is stored."""
-
-    id: int
-    stage: str
-    bound: Usage
-
-
 class Budget:
     """Keeps a run within its caps across concurrent calls, processes and machines that share the database.
 
-    A reservation is a lease: its process renews it while the call is in flight. When the process is killed, the lease
-    expires, and what the call was not likely to cost comes back. What it was likely to cost stays counted, because it
-    may have been billed.
+    The reservations of a process and stage are one lease, which the process renews while calls are in flight. When it
+    is killed, the lease expires, and what the calls were not likely to cost comes back. What they were likely to cost
+    stays counted, because it may have been billed.
 
     While a process waits for room, every other one that works on the run takes at most its share of what is left.
 
@@ -88,9 +84,10 @@ class Budget:
         self._group = group
         self._settings = settings
         self._holder = uuid.uuid4().hex
-        self._held: set[int] = set()
+        self._leases: defaultdict[str, Lease] = defaultdict(Lease)
         self._queues: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._settled = asyncio.Event()
+        self._waits = False
         self._renewing: asyncio.Task[None] | None = None
 
     async def reserve(self, stage: str, bound: Usage, likely: Usage = NO_USAGE) -> Reservation | None:
@@ -103,44 +100,55 @@ class Budget:
             bound: The most that the call can use.
             likely: What stays counted if this process is killed during the call.
         """
-        take = partial(self._take, stage, bound, likely)
-        queue = self._queues[stage]
-        taken = None if queue.locked() else await self._write(take)
-        if taken is None:
+        asked = Reservation(stage, bound, likely)
+        try:
+            return asked if await self._wait_for_room(asked) else None
+        except asyncio.CancelledError:
+            if asked.granted:
+                self.settle(asked, NO_USAGE)
+            raise
+
+    async def _wait_for_room(self, asked: Reservation) -> bool:
+        queue = self._queues[asked.stage]
+        room = "later" if queue.locked() else await self._write(self._take, asked)
+        if room == "later":
             async with queue:
-                while (taken := await self._write(take)) is None:
+                while (room := await self._write(self._take, asked)) == "later":
                     with suppress(TimeoutError):
                         await asyncio.wait_for(self._settled.wait(), POLL_S)
-        if taken < 0:
-            return None
-        self._held.add(taken)
-        if self._renewing is None or self._renewing.done():
+        if room == "free" and (self._renewing is None or self._renewing.done()):
             self._renewing = asyncio.create_task(self._renew())
-        return Reservation(taken, stage, bound)
+        return room == "free"
 
     def settle(self, held: Reservation, used: Usage) -> None:
         """Replaces a reservation by the real usage of the call, in its turn among the writes."""
-        self._held.discard(held.id)
-        settle = partial(self._settle, held, used)
         if self._group:
-            self._group.hand_over(settle)
+            self._group.hand_over(self._settle, (held, used))
         else:
             with self._database.transaction():
-                settle()
+                self._settle([(held, used)])
 
-    def _settle(self, held: Reservation, used: Usage) -> None:
-        self._database.execute("DELETE FROM reserved WHERE id = ?", (held.id,))
-        _warn_above(held.stage, held.bound, used)
-        self._add(self._settings.run, held.stage, used, calls=int(used.tokens.total > 0))
+    def _settle(self, ended: Sequence[tuple[Reservation, Usage]]) -> Sequence[None]:
+        by_stage: defaultdict[str, list[Usage]] = defaultdict(list)
+        for held, used in ended:
+            _warn_above(held.stage, held.bound, used)
+            self._leases[held.stage].add(held, -1)
+            by_stage[held.stage].append(used)
+        for stage, usages in by_stage.items():
+            tokens, nano_usd = sum(used.tokens.total for used in usages), sum(used.nano_usd for used in usages)
+            billed = sum(used.tokens.total > 0 for used in usages)
+            self._add(self._settings.run, stage, Usage(Tokens(tokens, 0), nano_usd), calls=billed)
+            self._write_lease(stage)
         self._settled.set()
         self._settled = asyncio.Event()
+        return [None] * len(ended)
 
     def take(self, stage: str, bound: Usage) -> bool:
         """Counts the maximum cost of a batch call as spent; `correct` replaces it later, in any process."""
         with self._database.transaction():
-            if room := self._room(stage, bound) == "free":
+            if free := self._room(stage).find(bound) == "free":
                 self._add(self._settings.run, stage, bound)
-            return room
+            return free
 
     def correct(self, stage: str, taken: Usage, used: Usage, run: str = "") -> None:
         """Replaces what `take` counted for a call, in this run or the one named, by its real usage."""
@@ -153,94 +161,93 @@ class Budget:
         """Returns the spending of every run in the database, by stage."""
         return [Spent(*row) for row in self._database.execute(_STATEMENT)]
 
-    async def _write(self, work: Callable[[], ResultT]) -> ResultT:
+    async def _write(self, write: Callable[[Sequence[ItemT]], Sequence[ResultT]], item: ItemT) -> ResultT:
         if self._group:
-            return await self._group.run(work)
+            return await self._group.run(write, item)
         with self._database.transaction():
-            return work()
+            return write([item])[0]
 
-    def _take(self, stage: str, bound: Usage, likely: Usage) -> int | None:
-        """Returns the id of a new reservation; None: it has to wait; -1: the caps never allow it."""
-        now = time.time()
-        room = self._room(stage, bound)
-        if room != "free" and self._expire(now):
-            room = self._room(stage, bound)
-        if room == "never":
-            return -1
-        mark = {"run": self._settings.run, "holder": self._holder}
-        if room == "later":
-            row = mark | {"expires": now + WAITING_S}
-            self._database.execute("INSERT OR REPLACE INTO waiting VALUES (:run, :holder, :expires)", row)
-            return None
-        self._database.execute("DELETE FROM waiting WHERE run = :run AND holder = :holder", mark)
-        row = (stage, bound.nano_usd, bound.tokens.total, likely.nano_usd, likely.tokens.total)
-        added = self._database.execute(
-            "INSERT INTO reserved (run, holder, expires, stage, nano_usd, tokens, likely_nano_usd, likely_tokens) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (self._settings.run, self._holder, now + self._settings.lease_s, *row),
-        )
-        assert added.lastrowid is not None
-        return added.lastrowid
+    def _take(self, asked: Sequence[Reservation]) -> list[RoomState]:
+        """Grants the reservations for which there is room; returns what was found for each."""
+        by_stage = groupby(asked, key=lambda one: one.stage)
+        return [found for stage, of_stage in by_stage for found in self._take_for(stage, of_stage)]
 
-    def _room(self, stage: str, bound: Usage) -> str:
-        """Returns whether a call fits now (`free`), when calls in flight have ended (`later`), or `never`."""
+    def _take_for(self, stage: str, asked: Iterable[Reservation]) -> list[RoomState]:
+        now, room, lease, states = time.time(), self._room(stage), self._leases[stage], list[RoomState]()
+        for one in asked:
+            found = room.find(one.bound)
+            if found != "free" and self._expire(now):
+                self._write_lease(stage)
+                room = self._room(stage)
+                found = room.find(one.bound)
+            if found == "free":
+                room.take(one.bound)
+                lease.add(one)
+                one.granted = True
+            states.append(found)
+        if "free" in states:
+            self._write_lease(stage)
+        mark = (self._settings.run, self._holder)
+        if "later" in states:
+            self._database.execute("INSERT OR REPLACE INTO waiting VALUES (?, ?, ?)", (*mark, now + WAITING_S))
+        elif self._waits:
+            self._database.execute("DELETE FROM waiting WHERE run = ? AND holder = ?", mark)
+        self._waits = "later" in states
+        return states
+
+    def _write_lease(self, stage: str) -> None:
+        """Stores what the stage's calls in flight reserve for this process, for as long as a lease lasts."""
+        key, lease = (self._settings.run, stage, self._holder), self._leases[stage]
+        if lease.calls:
+            self._database.execute(_LEASE, (*key, time.time() + self._settings.lease_s, *astuple(lease)))
+        else:
+            self._database.execute("DELETE FROM leases WHERE run = ? AND stage = ? AND holder = ?", key)
+
+    def _room(self, stage: str) -> Room:
         caps = self._caps(stage)
         if not any(cap is not None for cap in caps):
-            return "free"
+            return Room()
         named = {"run": self._settings.run, "stage": stage, "holder": self._holder, "now": time.time()}
         spent, reserved, own = (self._database.execute(sql, named).fetchone() for sql in (_SPENT, _RESERVED, _OWN))
         (waiting,) = self._database.execute(_OTHERS_WAITING, named).fetchone()
-        room = "free"
-        more = (bound.nano_usd, bound.tokens.total) * 2
-        for cap, used, open_, mine, asked in zip(caps, spent, reserved, own, more, strict=True):
-            if cap is None:
-                continue
-            if used + asked > cap:
-                return "never"
-            unfair = waiting and mine and mine + asked > (cap - used) / (1 + waiting)
-            if unfair or used + open_ + asked > cap:
-                room = "later"
-        return room
+        return Room(caps, spent, reserved, own, waiting)
 
     def _expire(self, now: float) -> bool:
-        """Gives back the reservations of killed processes, up to what their calls are likely to have cost."""
+        """Gives back what killed processes have reserved, up to what their calls are likely to have cost."""
         lost = self._database.execute(
-            "DELETE FROM reserved WHERE expires < ? "
-            "RETURNING run, stage, nano_usd, tokens, likely_nano_usd, likely_tokens",
+            "DELETE FROM leases WHERE expires < ? "
+            "RETURNING run, stage, calls, nano_usd, tokens, likely_nano_usd, likely_tokens",
             (now,),
         ).fetchall()
-        for run, stage, *bound_and_likely in lost:
-            nano_usd, tokens = self._cost_of_lost(run, stage, bound_and_likely)
-            self._add(run, stage, Usage(Tokens(tokens, 0), nano_usd), calls=1)
-        if lost:
-            logger.warning("%d calls of killed processes count as what such calls usually cost", len(lost))
+        for run, stage, calls, *bound_and_likely in lost:
+            nano_usd, tokens = self._cost_of_lost(run, stage, calls, bound_and_likely)
+            self._add(run, stage, Usage(Tokens(tokens, 0), nano_usd), calls)
+            logger.warning("%d calls of a killed process count as what such calls usually cost", calls)
         return bool(lost)
 
-    def _cost_of_lost(self, run: str, stage: str, bound_and_likely: Sequence[int]) -> tuple[int, int]:
+    def _cost_of_lost(self, run: str, stage: str, calls: int, bound_and_likely: Sequence[int]) -> tuple[int, int]:
         """Returns nano-dollars and tokens: the likely ones or the stage's average, the larger ones up to the bound."""
         found = self._database.execute(
             "SELECT nano_usd, tokens, calls FROM spending WHERE run = ? AND stage = ? AND calls > 0", (run, stage)
         ).fetchone()
-        usual = [-(-total // found[2]) for total in found[:2]] if found else [0, 0]
+        usual = [-(-total * calls // found[2]) for total in found[:2]] if found else [0, 0]
         bound, likely = bound_and_likely[:2], bound_and_likely[2:]
         nano_usd, tokens = (min(b, max(pair)) for b, *pair in zip(bound, likely, usual, strict=True))
         return nano_usd, tokens
 
     async def _renew(self) -> None:
         """Renews the leases of this process while it has calls in flight."""
-        while self._held:
+        while held := [stage for stage, lease in self._leases.items() if lease.calls]:
             await asyncio.sleep(self._settings.lease_s / RENEWALS)
-            held = sorted(self._held)
-            expires = time.time() + self._settings.lease_s
             try:
-                await self._write(partial(self._extend, held, expires))
+                await self._write(self._extend, held)
             except StoreError as error:
-                logger.warning("the leases of %d calls are not renewed: %s", len(held), error)
+                logger.warning("the leases of stages %s are not renewed: %s", ", ".join(held), error)
 
-    def _extend(self, held: Sequence[int], expires: float) -> None:
-        for place in range(0, len(held), 500):
-            ids = ",".join(map(str, held[place : place + 500]))
-            self._database.execute(f"UPDATE reserved SET expires = ? WHERE id IN ({ids})", (expires,))
+    def _extend(self, held: Sequence[Sequence[str]]) -> Sequence[None]:
+        for stage in chain.from_iterable(held):
+            self._write_lease(stage)
+        return [None] * len(held)
 
     def close(self) -> None:
         """Ends the renewal of leases."""

@@ -1,7 +1,7 @@
 """The response cache: every call ever made, with its raw reply."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -80,22 +80,27 @@ class Cache:
                 return None
         return exchange if exchange.outcome in FINAL else None
 
-    def judge(self, key: str, outcome: CallOutcome, reason: str) -> None:
-        """Records how a stored reply ended once its form was checked."""
-        self._database.execute("UPDATE calls SET outcome = ?, reason = ? WHERE key = ?", (outcome, reason, key))
+    def judge(self, verdicts: Sequence[tuple[CallOutcome, str, str]]) -> Sequence[None]:
+        """Records how stored replies ended once their form was checked: outcome, reason and key of each."""
+        for verdict in verdicts:
+            self._database.execute("UPDATE calls SET outcome = ?, reason = ? WHERE key = ?", verdict)
+        return [None] * len(verdicts)
 
-    def keep(self, call: Call, exchange: Exchange) -> Exchange:
-        """Stores a finished call and returns the stored one, which another process may have written first."""
+    def keep(self, finished: Sequence[tuple[Call, Exchange]]) -> list[Exchange]:
+        """Stores finished calls and returns the stored ones, which another process may have written first."""
+        now = _now()
+        return [self._keep(call, exchange, now) for call, exchange in finished]
+
+    def _keep(self, call: Call, exchange: Exchange, now: str) -> Exchange:
         about = (exchange.key, call.keyed.parts, call.provider, call.model, call.prompt, call.stage)
-        values = (*about, *_result(exchange))
-        if self._database.execute(_KEEP, values).rowcount:
+        if self._database.execute(_KEEP, (*about, *_result(exchange), now)).rowcount:
             return exchange
         logger.info("request %s: another process stored a reply first; its reply is kept", exchange.key[:12])
         return self.find(exchange.key) or exchange
 
     def finish(self, exchange: Exchange) -> None:
         """Stores the result of a call that was stored before as not yet answered."""
-        self._database.execute(_FINISH, (*_result(exchange), exchange.key))
+        self._database.execute(_FINISH, (*_result(exchange), _now(), exchange.key))
 
     def rows(self, keys: list[str] | None = None) -> Iterator[Stored]:
         """Yields stored calls by ascending key, failed ones too; all, or those of `keys`."""
@@ -133,7 +138,11 @@ class Cache:
 def _result(exchange: Exchange) -> tuple[Any, ...]:
     usage = exchange.usage
     used = (*usage.tokens, usage.nano_usd, usage.estimated)
-    return (exchange.outcome, exchange.reason, exchange.raw, *used, datetime.now(UTC).isoformat(timespec="seconds"))
+    return (exchange.outcome, exchange.reason, exchange.raw, *used)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _exchange(row: tuple[str, str, str, bytes, int, int, int, int]) -> Exchange:

@@ -14,7 +14,7 @@ from typing import Any
 
 from schemas.errors import StoreError
 
-VERSION = 2
+VERSION = 3
 """Format of the tables; an older program refuses a newer file."""
 
 BUSY_S = 60.0
@@ -34,10 +34,11 @@ CREATE TABLE IF NOT EXISTS batched (
   key TEXT PRIMARY KEY, batch TEXT NOT NULL, run TEXT NOT NULL, stage TEXT NOT NULL, model TEXT NOT NULL,
   input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL, nano_usd INTEGER NOT NULL
 );
-CREATE TABLE IF NOT EXISTS reserved (
-  id INTEGER PRIMARY KEY AUTOINCREMENT, run TEXT NOT NULL, holder TEXT NOT NULL, expires REAL NOT NULL,
-  stage TEXT NOT NULL, nano_usd INTEGER NOT NULL, tokens INTEGER NOT NULL, likely_nano_usd INTEGER NOT NULL,
-  likely_tokens INTEGER NOT NULL
+DROP TABLE IF EXISTS reserved;
+CREATE TABLE IF NOT EXISTS leases (
+  run TEXT NOT NULL, stage TEXT NOT NULL, holder TEXT NOT NULL, expires REAL NOT NULL, calls INTEGER NOT NULL,
+  nano_usd INTEGER NOT NULL, tokens INTEGER NOT NULL, likely_nano_usd INTEGER NOT NULL, likely_tokens INTEGER NOT NULL,
+  PRIMARY KEY (run, stage, holder)
 );
 CREATE TABLE IF NOT EXISTS waiting (
   run TEXT NOT NULL, holder TEXT NOT NULL, expires REAL NOT NULL, PRIMARY KEY (run, holder)

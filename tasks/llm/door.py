@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,7 +19,7 @@ from tasks.http.retry import RetryRules, wait_s
 from tasks.llm.budget import Budget
 from tasks.llm.cache import Cache
 from tasks.llm.database import Database
-from tasks.llm.exchange import FINAL, READABLE, Call, Exchange, SendResult, read_outcome, to_exchange
+from tasks.llm.exchange import FINAL, NOT_SENT, READABLE, Call, Exchange, SendResult, read_outcome, to_exchange
 from tasks.llm.gate import Gate
 from tasks.llm.group_commit import GroupCommit
 from tasks.llm.key import Miss
@@ -123,7 +122,7 @@ class Door:
         reply, problem = _read(asked.request, exchange)
         differs = reply.outcome != exchange.outcome and exchange.outcome in READABLE
         if differs and asked.request.answer is not None and exchange.source != "replay":
-            await self._writes.run(partial(self.cache.judge, exchange.key, reply.outcome, reply.reason))
+            await self._writes.run(self.cache.judge, (reply.outcome, reply.reason, exchange.key))
         return reply, problem
 
     async def ask_all(self, requests: Iterable[Request[AnswerT]]) -> list[Reply[AnswerT]]:
@@ -187,7 +186,7 @@ class Door:
         try:
             call = asked.call()
             await self.outage.admit()
-            with self.outage.flight():
+            with self.outage:
                 exchange = await self._call(call)
             return exchange
         finally:
@@ -225,7 +224,7 @@ class Door:
             logger.warning(
                 "request %s of stage %s: %s (%s)", exchange.key[:12], call.stage, exchange.outcome, exchange.reason
             )
-        return await self._writes.run(partial(self.cache.keep, call, exchange))
+        return await self._writes.run(self.cache.keep, (call, exchange))
 
     def _require_patience(self, sent: SendResult) -> None:
         """Stops all calls when the endpoint turns them away for longer than the settings allow."""
@@ -248,7 +247,7 @@ class Door:
                 f"the cap of run {self.settings.budget.run!r} or of stage {call.stage!r} leaves less than the call may"
             )
             reason = f"{caps} cost: {call.bound.usd:.6f} USD, {call.bound.tokens.total} tokens"
-            return Exchange(key, "over_budget", "budget", reason), SendResult()
+            return Exchange(key, "over_budget", "budget", reason), NOT_SENT
         expected, used = call.likely.tokens.total, NO_USAGE
         try:
             async with self._slots:
@@ -256,7 +255,7 @@ class Door:
                 await self._limiter.acquire(expected)
                 ticket = await self._gate.admit(expected)
                 used = call.bound  # from here on the endpoint may bill the call, whether it succeeds or not
-                sent = SendResult()
+                sent = NOT_SENT
                 try:
                     sent = await provider.send(call.body, call.profile)
                     if sent.limited:

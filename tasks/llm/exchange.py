@@ -80,6 +80,9 @@ class SendResult:
     completion: Completion | None = field(default=None, repr=False)
 
 
+NOT_SENT = SendResult()
+
+
 def to_exchange(key: str, sent: SendResult, bound: Usage, price: Price) -> Exchange:
     """Returns the exchange of an attempt, with its usage as reported, or else the upper bound."""
     unknown = bound._replace(estimated=True)

@@ -13,7 +13,7 @@ from schemas.llm_settings import RetrySettings
 GROWTH = 1.1
 """Factor by which a learned pace grows each second: an endpoint may admit more than it did."""
 
-START, FOLLOW = 64, 0.25
+START, FOLLOW = 128, 0.25
 """Calls in flight at the beginning, and how many more each ended call allows: no herd meets an unknown limit."""
 
 SAME_S = 0.05
@@ -24,6 +24,15 @@ CATCH_UP_S = 0.1
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+
+_HEADERS = {
+    what: (
+        (f"x-ratelimit-remaining-{what}", f"x-ratelimit-reset-{what}"),
+        (f"anthropic-ratelimit-{what}-remaining", f"anthropic-ratelimit-{what}-reset"),
+    )
+    for what in ("requests", "tokens")
+}
+"""Names of the headers that say how much is left, and when it is whole again."""
 
 _jitter = random.Random()  # noqa: S311
 
@@ -51,13 +60,11 @@ def read_quotas(headers: Mapping[str, str]) -> Quotas:
 
 
 def _quota(headers: Mapping[str, str], what: str) -> Quota | None:
-    for left, reset in (
-        (f"x-ratelimit-remaining-{what}", f"x-ratelimit-reset-{what}"),
-        (f"anthropic-ratelimit-{what}-remaining", f"anthropic-ratelimit-{what}-reset"),
-    ):
-        with suppress(ValueError, OverflowError):
-            if left in headers and (seconds := _seconds(headers.get(reset, ""))) is not None:
-                return Quota(int(headers[left]), seconds)
+    for left, reset in _HEADERS[what]:
+        if left in headers:
+            with suppress(ValueError, OverflowError):
+                if (seconds := _seconds(headers.get(reset, ""))) is not None:
+                    return Quota(int(headers[left]), seconds)
     return None
 
 

@@ -1,25 +1,29 @@
 """Writes of many calls in one transaction: a commit of its own for each would cost more than the call."""
 
 import asyncio
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from schemas.errors import StoreError
 from tasks.llm.database import Database
 
-DELAY_S = 0.001
-"""How long a write waits for others, in seconds, when the latest one had company."""
+LONGEST_S = 0.01
+"""How long a write waits for others at most, in seconds, while more keep coming."""
 
+ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
 
 
-class _Write(NamedTuple):
-    work: Callable[[], Any]
+class _Item(NamedTuple):
+    item: Any
     done: asyncio.Future[Any]
 
 
 class GroupCommit:
-    """Runs writes in the order in which they are handed over, all that wait in one transaction.
+    """Makes all writes that wait in one transaction, those of one kind together, in the order of their kinds' first.
+
+    A kind is a function that writes a list of items and returns a result for each.
 
     Args:
         database: What is written to.
@@ -27,35 +31,46 @@ class GroupCommit:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._waiting: list[_Write] = []
-        self._latest = 0
+        self._waiting: defaultdict[Callable[[Sequence[Any]], Sequence[Any]], list[_Item]] = defaultdict(list)
+        self._added = 0
+        self._began = 0.0
 
-    async def run(self, work: Callable[[], ResultT]) -> ResultT:
-        """Returns the result of a write once it is committed; a write whose caller gave up before is not made."""
-        return await self.hand_over(work)
+    async def run(self, write: Callable[[Sequence[ItemT]], Sequence[ResultT]], item: ItemT) -> ResultT:
+        """Returns an item's result once it is committed; an item whose caller gave up before is not written."""
+        return await self.hand_over(write, item)
 
-    def hand_over(self, work: Callable[[], ResultT]) -> asyncio.Future[ResultT]:
-        """Adds a write and returns at once."""
+    def hand_over(self, write: Callable[[Sequence[ItemT]], Sequence[ResultT]], item: ItemT) -> asyncio.Future[ResultT]:
+        """Adds an item and returns at once."""
         loop = asyncio.get_running_loop()
+        self._added += 1
+        if not self._waiting:
+            self._began = loop.time()
+            loop.call_soon(self._flush_when_idle, loop, 0)
         done: asyncio.Future[ResultT] = loop.create_future()
-        self._waiting.append(_Write(work, done))
-        if len(self._waiting) == 1:
-            loop.call_later(DELAY_S if self._latest > 1 else 0, self.flush)
+        self._waiting[write].append(_Item(item, done))
         return done
 
+    def _flush_when_idle(self, loop: asyncio.AbstractEventLoop, added: int) -> None:
+        """Flushes as soon as a turn of the loop brings no further item: a busy loop writes many at once."""
+        if self._added > added and loop.time() < self._began + LONGEST_S:
+            loop.call_soon(self._flush_when_idle, loop, self._added)
+        else:
+            self.flush()
+
     def flush(self) -> None:
-        """Makes every write that waits."""
-        waiting, self._waiting = [write for write in self._waiting if not write.done.cancelled()], []
-        if not waiting:
+        """Writes everything that waits."""
+        waiting = {write: [one for one in items if not one.done.cancelled()] for write, items in self._waiting.items()}
+        self._waiting.clear()
+        written = [one for items in waiting.values() for one in items]
+        if not written:
             return
-        self._latest = len(waiting)
         try:
             with self._database.transaction():
-                results = [write.work() for write in waiting]
+                results = [result for write, items in waiting.items() for result in write([one.item for one in items])]
         except StoreError as error:
-            for write in waiting:
-                write.done.set_exception(StoreError(str(error)))
-                write.done.exception()  # nobody may wait for it
+            for one in written:
+                one.done.set_exception(StoreError(str(error)))
+                one.done.exception()  # nobody may wait for it
             return
-        for write, result in zip(waiting, results, strict=True):
-            write.done.set_result(result)
+        for one, result in zip(written, results, strict=True):
+            one.done.set_result(result)

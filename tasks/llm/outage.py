@@ -2,8 +2,6 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import NamedTuple
 
 from schemas.errors import ArenaError, ModelError, TransientError
@@ -38,15 +36,13 @@ class Outage:
         self._error: ArenaError | None = None
         self._last = _Failure("", transient=True)
 
-    @contextmanager
-    def flight(self) -> Generator[None]:
+    def __enter__(self) -> None:
         """Counts one call as in flight."""
         self._in_flight += 1
-        try:
-            yield
-        finally:
-            self._in_flight -= 1
-            self._wake()
+
+    def __exit__(self, *_: object) -> None:
+        self._in_flight -= 1
+        self._wake()
 
     async def admit(self) -> None:
         """Waits until a call may begin.

@@ -30,6 +30,8 @@ DECLINED = frozenset(
 BROKEN = frozenset({"error", "abort", "insufficient_system_resource", "network_error"})
 """Reasons with which a server breaks an answer off: OpenRouter and Mistral, vLLM and SGLang, DeepSeek, GLM."""
 
+_REASONING = get_args(ReasoningField)
+
 _STATUS_OF_KIND: Mapping[str, int] = {
     "authentication_error": 401,
     "insufficient_quota": 402,
@@ -137,31 +139,35 @@ def read_completion(raw: bytes) -> Completion:
     told = cast("dict[str, Any]", reply)
     if told.get("error") and not told.get("choices"):
         return _error("the endpoint reports an error", told["error"])
-    return _read_choice(told.get("choices"))._replace(
-        reasoning=_reasoning(told.get("choices")),
+    return _read_choice(
+        told.get("choices"),
         tokens=_tokens(told.get("usage")),
         model=str(told.get("model") or ""),
         fingerprint=str(told.get("system_fingerprint") or ""),
     )
 
 
-def _read_choice(choices: Any) -> Completion:
+def _read_choice(choices: Any, **told: Any) -> Completion:
+    """Returns the completion of a reply's choices; `told` is what stands beside them."""
     match choices:
-        case [{"message": {"refusal": str(refusal)}}, *_] if refusal:
-            return Completion(problem=f"the model refused: {refusal[:200]}", refused=True)
         case [{"message": {**message}, **choice}, *_]:
-            reason = str(choice.get("finish_reason") or "").lower()
-            if reason.partition(":")[0] in DECLINED:
-                return Completion(problem=f"the provider's content filter stopped the answer ({reason})", refused=True)
-            if reason in BROKEN:
-                told = _error(f"the endpoint broke off the answer (finish_reason {reason})", choice.get("error"))
-                return told._replace(passing=True)
-            return _read_message(message)._replace(cut=reason in CUT)
+            pass
         case _:
-            return Completion(problem="the reply has no choices")
+            return Completion(problem="the reply has no choices", **told)
+    told["reasoning"] = {name: message[name] for name in _REASONING if message.get(name)}
+    reason = str(choice.get("finish_reason") or "").lower()
+    if (refusal := message.get("refusal")) and isinstance(refusal, str):
+        return Completion(problem=f"the model refused: {refusal[:200]}", refused=True, **told)
+    if reason.partition(":")[0] in DECLINED:
+        problem = f"the provider's content filter stopped the answer ({reason})"
+        return Completion(problem=problem, refused=True, **told)
+    if reason in BROKEN:
+        error = _error(f"the endpoint broke off the answer (finish_reason {reason})", choice.get("error"))
+        return error._replace(passing=True, **told)
+    return _read_message(message, cut=reason in CUT, **told)
 
 
-def _read_message(message: Mapping[str, Any]) -> Completion:
+def _read_message(message: Mapping[str, Any], **told: Any) -> Completion:
     calls = message.get("tool_calls") or (
         [{"function": message["function_call"]}] if message.get("function_call") else []
     )
@@ -173,8 +179,8 @@ def _read_message(message: Mapping[str, Any]) -> Completion:
         case _ if calls:
             text = ""
         case _:
-            return Completion(problem="the answer is not text")
-    return Completion(text or "", tool_calls=_tool_calls(calls) if isinstance(calls, list) else ())
+            return Completion(problem="the answer is not text", **told)
+    return Completion(text or "", tool_calls=_tool_calls(calls) if isinstance(calls, list) else (), **told)
 
 
 def _error(what: str, told: Any) -> Completion:
@@ -197,15 +203,6 @@ def _status_of(told: Any) -> int:
             case _:
                 pass
     return 0
-
-
-def _reasoning(choices: Any) -> dict[str, Any]:
-    """Returns the members of the first choice's message that hold the model's reasoning."""
-    match choices:
-        case [{"message": {**message}}, *_]:
-            return {name: message[name] for name in get_args(ReasoningField) if message.get(name)}
-        case _:
-            return {}
 
 
 def _is_text(piece: Any) -> bool:

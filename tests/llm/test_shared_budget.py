@@ -9,8 +9,10 @@ import pytest
 
 from schemas.llm import Tokens, Usage
 from schemas.llm_settings import BudgetSettings, Cap
-from tasks.llm.budget import Budget, Reservation
+from tasks.llm.budget import Budget
 from tasks.llm.database import Database
+from tasks.llm.group_commit import GroupCommit
+from tasks.llm.reservations import Reservation
 
 
 def use(tokens: int) -> Usage:
@@ -48,28 +50,46 @@ def test_reservations_of_a_killed_process_come_back(tmp_path: Path):
     assert counted == 50 + 50 + 900, "what the lost calls are likely to have cost stays counted"
 
 
-def test_a_lost_call_counts_as_the_calls_of_its_stage_but_never_above_its_bound(tmp_path: Path):
+def test_lost_calls_count_as_the_calls_of_their_stage_but_never_above_their_bounds(tmp_path: Path):
     async def go() -> int:
-        first, second = opened(tmp_path / "b", 10_000, lease_s=0.05), opened(tmp_path / "b", 10_000)
+        first, second, third = (opened(tmp_path / "b", 10_000, lease_s) for lease_s in (0.05, 0.05, 60))
         for _ in range(3):
             held = await first.reserve("s", use(900), use(10))
             assert held
             first.settle(held, use(200))
         await first.reserve("s", use(900), use(10))
         await first.reserve("s", use(150), use(10))
+        await second.reserve("s", use(150), use(10))
         first.close()
+        second.close()
         await asyncio.sleep(0.1)
-        assert await second.reserve("s", use(9000)) is not None
-        return total(second) - 9000
+        assert await third.reserve("s", use(8800)) is not None
+        return total(third) - 8800
 
-    assert run(go()) == 3 * 200 + 200 + 150
+    assert run(go()) == 3 * 200 + 2 * 200 + 150
+
+
+def test_a_caller_that_gives_up_leaves_no_reservation(tmp_path: Path):
+    async def go() -> int:
+        database = Database(tmp_path / "b")
+        budget = Budget(database, BudgetSettings(run="r", cap=Cap(tokens=1000)), GroupCommit(database))
+        asked = asyncio.create_task(budget.reserve("s", use(900), use(10)))
+        while not total(budget):
+            await asyncio.sleep(0)
+        asked.cancel()
+        await asyncio.gather(asked, return_exceptions=True)
+        held = await budget.reserve("s", use(900), use(10))
+        budget.close()
+        return held is not None
+
+    assert run(go())
 
 
 def test_a_lease_is_renewed_while_its_call_is_in_flight(tmp_path: Path):
     async def go() -> None:
         budget = opened(tmp_path / "b", 1000, lease_s=0.3)
         assert await budget.reserve("s", use(900), use(1))
-        read = "SELECT expires FROM reserved"
+        read = "SELECT expires FROM leases"
         (at_first,) = Database(tmp_path / "b").execute(read).fetchone()
         while Database(tmp_path / "b").execute(read).fetchone()[0] == at_first:
             await asyncio.sleep(0.01)

@@ -28,7 +28,8 @@ async def main(path: Path, name: str, cap: int) -> None:
         request = Request(messages=(Message(role="user", content=f"{number}"),), stage="s")
         keyed = request_key("p", "m", request, None)
         call = Call(keyed, "p", "m", "", "s", b"", Price(input=0, output=0), BOUND, BOUND)
-        stand[keyed.key] = cache.keep(call, Exchange(keyed.key, "ok", "provider", raw=name.encode())).raw.decode()
+        (kept,) = cache.keep([(call, Exchange(keyed.key, "ok", "provider", raw=name.encode()))])
+        stand[keyed.key] = kept.raw.decode()
         if held := await budget.reserve("s", BOUND):
             afforded += 1
             budget.settle(held, BOUND)
