@@ -139,7 +139,8 @@ class Gate:
             async with self._turn:
                 while wait := self._wait_s(loop.time(), tokens):
                     with suppress(TimeoutError):
-                        await asyncio.wait_for(self._changed.wait(), wait)
+                        async with asyncio.timeout(wait):
+                            await self._changed.wait()
         now = loop.time()
         self._calls += 1
         self._in_flight += 1
