@@ -118,6 +118,11 @@ def test_completion_is_installed_for_lazy_commands(tmp_path: Path, capsys: pytes
     assert found.stdout.splitlines() == ["--baselines", "edition"]
 
 
+def _stop_ignoring_ctrl_c() -> None:
+    """Undoes what a shell sets for jobs that it starts in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize(
     ("number", "code", "word"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
 )
@@ -125,7 +130,9 @@ def test_ctrl_c_and_sigterm_end_a_command_on_one_line(tmp_path: Path, number: in
     os.mkfifo(tmp_path / "waits")
     command = [sys.executable, "-m", "flows.cli", "score", "ranking", "waits", "waits"]
     with (
-        subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as running,
+        subprocess.Popen(
+            command, stderr=subprocess.PIPE, text=True, cwd=tmp_path, preexec_fn=_stop_ignoring_ctrl_c
+        ) as running,
         (tmp_path / "waits").open("w"),  # returns when the command has opened the other end
     ):
         running.send_signal(number)
