@@ -17,7 +17,7 @@ demo: $(STAMP)
 	$(RUN)/arena demo
 
 test: $(STAMP)
-	$(RUN)/pytest -n auto --dist loadfile
+	$(RUN)/pytest -n auto --dist loadgroup
 
 lint: $(STAMP)
 	$(RUN)/ruff check .

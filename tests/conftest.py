@@ -26,6 +26,16 @@ settings.register_profile("arena", deadline=None)
 settings.load_profile("arena")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Gives a process whole files; those that need Prefect's server share one process, which begins with them."""
+    needs_server = {item.path for item in items if "prefect_server" in getattr(item, "fixturenames", ())}
+    items.sort(key=lambda item: item.path not in needs_server)
+    for item in items:
+        group = "prefect" if item.path in needs_server else str(item.path)
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
 def _shared_folder() -> Path:
     return Path(os.environ.get("ARENA_SHARED", REPOSITORY.parent / "shared"))
 

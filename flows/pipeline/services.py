@@ -3,12 +3,16 @@
 import os
 from typing import TYPE_CHECKING
 
-from pydantic import SecretStr
+from pydantic import SecretStr, ValidationError
 
 from flows.pipeline.secrets import learn_environment
+from schemas.errors import UsageError
+from schemas.messages import describe
 
 if TYPE_CHECKING:
     from tasks.search.engine import WebAccess
+
+PATIENCE = "ARENA_SEARCH_PATIENCE_S"
 
 API_KEYS = {
     "semantic_scholar": "S2_API_KEY",
@@ -19,9 +23,15 @@ API_KEYS = {
 
 
 def web_access() -> "WebAccess":
-    """Returns the API keys that the environment holds, and the address that services may write to (`ARENA_MAILTO`)."""
+    """Returns what the environment says: API keys, the address that services may write to, and patience in seconds."""
     from tasks.search.engine import WebAccess  # only the search benchmark needs it
+    from tasks.search.web_engine import WebLimits
 
     learn_environment()
     keys = {engine: SecretStr(value) for engine, name in API_KEYS.items() if (value := os.environ.get(name))}
-    return WebAccess(mailto=os.environ.get("ARENA_MAILTO", ""), keys=keys)
+    patience = {"patience_s": value} if (value := os.environ.get(PATIENCE)) else {}
+    try:
+        limits = WebLimits.model_validate_strings(patience)
+    except ValidationError as error:
+        raise UsageError(f"the environment ({PATIENCE}) says no patience: {describe(error)}; correct it") from None
+    return WebAccess(mailto=os.environ.get("ARENA_MAILTO", ""), keys=keys, limits=limits)

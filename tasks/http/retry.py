@@ -7,7 +7,14 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import NamedTuple, NoReturn
 
-from tenacity import RetryCallState, Retrying, before_sleep_log, retry_if_exception_type, stop_after_attempt
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    before_sleep_log,
+    retry_if_exception_type,
+    stop_after_attempt,
+    stop_before_delay,
+)
 
 from schemas.errors import TransientError
 from schemas.llm_settings import RetrySettings
@@ -26,12 +33,14 @@ class RetryRules(NamedTuple):
         base_s: Longest first wait in seconds; it doubles with each try.
         cap_s: Longest wait in seconds that we choose ourselves.
         asked_cap_s: Longest wait in seconds that a server may ask for.
+        patience_s: Seconds after which no other try begins, even when there are tries left.
     """
 
     tries: int
     base_s: float
     cap_s: float
     asked_cap_s: float
+    patience_s: float = float("inf")
 
     @classmethod
     def of(cls, settings: RetrySettings) -> "RetryRules":
@@ -105,7 +114,7 @@ def persist(rules: RetryRules, remedy: str, sleep: Callable[[float], object] = p
         return 0.0 if asked_s == 0 else wait_s(rules, state.attempt_number, asked_s)
 
     def give_up(state: RetryCallState) -> NoReturn:
-        raise TransientError(f"{_error_of(state)} (tries: {rules.tries}); {remedy}") from _error_of(state)
+        raise TransientError(f"{_error_of(state)} (tries: {state.attempt_number}); {remedy}") from _error_of(state)
 
     def rest(seconds: float) -> None:
         sleep(seconds)
@@ -113,7 +122,7 @@ def persist(rules: RetryRules, remedy: str, sleep: Callable[[float], object] = p
     return Retrying(
         sleep=rest,
         retry=retry_if_exception_type(TransientError),
-        stop=stop_after_attempt(rules.tries),
+        stop=stop_after_attempt(rules.tries) | stop_before_delay(rules.patience_s),
         wait=wait,
         before_sleep=before_sleep_log(log, logging.INFO),
         retry_error_callback=give_up,

@@ -32,6 +32,9 @@ from tasks.store.workspace import Workspace
 
 SHARD_QUERIES = 25
 
+OUTAGE = 3
+"""A service that is out of reach for so many queries, the first ones, is down."""
+
 NO_ACCESS = WebAccess()
 
 
@@ -91,16 +94,27 @@ class _Session:
         self._access = access
         self._registered = registered
         self._clients: list[WebClient] = []
+        self._first: list[SubjectRows] = []
+        self._works = False
 
     @contextmanager
     def open(self, queries: Sequence[SearchQuery]) -> Generator[Answerer[SearchQuery]]:
         """Opens the engine, and closes its web clients at the end."""
         try:
             engine = self._registered.open(self._kit(tuple(query.query_key for query in queries)))
-            yield partial(_answer, engine, self._work.settings)
+            yield partial(self._answer, engine)
         finally:
             for client in self._clients:
                 client.close()
+
+    def _answer(self, engine: Engine | RecordedEngine, query: SearchQuery, asker: Asker | None) -> SubjectRows:
+        answer = _answer(engine, self._work.settings, query, asker)
+        self._works = self._works or not _is_out_of_reach(answer)
+        if not self._works:
+            self._first.append(answer)
+            if len(self._first) == OUTAGE:
+                _require_some(self._first, self._work.settings.tag)
+        return answer
 
     def finish_shard(self, answers: Sequence[SubjectRows]) -> list[WebReplyRow]:
         """The replies that came since the last shard; refuses a shard in which every query failed."""
@@ -192,12 +206,20 @@ def _clean(found: Found) -> Found:
 
 
 def _require_some(answers: Sequence[SubjectRows], tag: str) -> None:
-    """Refuses a shard in which every query failed: the engine does not work, which says nothing about its quality."""
+    """Refuses queries that all failed: the engine does not work, which says nothing about its quality."""
     if len(answers) < 2 or any(answer.outcome != "failed" for answer in answers):
         return
-    notes = [row.note or "" for answer in answers for row in answer.rows if isinstance(row, SearchOutcomeRow)]
-    kind = TransientError if all(note.startswith(TransientError.__name__) for note in notes) else StageFailed
+    kind = TransientError if all(map(_is_out_of_reach, answers)) else StageFailed
     raise kind(
-        f"stage search_results: engine {tag} answered none of {len(answers)} queries; last: {notes[-1]}; "
+        f"stage search_results: engine {tag} answered none of {len(answers)} queries; last: {_notes(answers[-1])[-1]}; "
         "run it again when the cause is removed: what was answered is kept"
     )
+
+
+def _is_out_of_reach(answer: SubjectRows) -> bool:
+    """Returns whether a query failed because the service was busy or did not answer."""
+    return answer.outcome == "failed" and all(note.startswith(TransientError.__name__) for note in _notes(answer))
+
+
+def _notes(answer: SubjectRows) -> list[str]:
+    return [row.note or "" for row in answer.rows if isinstance(row, SearchOutcomeRow)]

@@ -23,6 +23,7 @@ class WebLimits(Settings):
     """How patiently a service is asked."""
 
     retry: RetrySettings = RetrySettings(tries=5, base_s=2.0, cap_s=120.0, timeout_s=60.0)
+    patience_s: float = Field(default=300.0, gt=0, description="Longest time that a service is tried for one query.")
     max_bytes: int = Field(default=32 * 2**20, ge=1024, description="A longer reply is refused.")
 
 
@@ -52,7 +53,13 @@ class WebClient:
         self._max_bytes = limits.max_bytes
         self._known = known or {}
         settings = HttpSettings.of(limits.retry)
-        settings = replace(settings, user_agent=settings.user_agent + (f" (mailto:{mailto})" if mailto else ""))
+        settings = replace(
+            settings,
+            rules=settings.rules._replace(patience_s=limits.patience_s),
+            timeout_s=min(settings.timeout_s, limits.patience_s),
+            deadline_s=min(settings.deadline_s, limits.patience_s),
+            user_agent=settings.user_agent + (f" (mailto:{mailto})" if mailto else ""),
+        )
         self._http = HttpClient(settings, OwnPace(interval_s, sleep), sleep)
         self.replies: list[WebReplyRow] = []
 

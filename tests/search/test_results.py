@@ -1,6 +1,7 @@
 """Asking engines: one that fails on some queries, one that is down, replies that are kept."""
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +9,11 @@ import pytest
 
 from schemas.errors import StageFailed, TransientError
 from schemas.search import EngineSettings, Found, SearchQuery, document_key
+from tasks.http.client import HttpRequest
 from tasks.search.engine import WebAccess
 from tasks.search.queries import QuerySettings, open_query_files, search_queries
 from tasks.search.results import ask_engine, with_web
-from tasks.search.web_engine import WebLimits
+from tasks.search.web_engine import WebClient, WebLimits
 from tasks.store.dataset import Dataset
 from tasks.store.store import Request, Store
 from tests.llm.scripted_server import Answer, ScriptedServer, Seen, as_json
@@ -20,12 +22,12 @@ LIMITS = WebLimits.model_validate({"retry": {"tries": 2, "base_s": 0.001, "cap_s
 
 
 class Asking:
-    """Three queries for an engine behind an address."""
+    """Queries for an engine behind an address."""
 
-    def __init__(self, folder: Path, server: ScriptedServer) -> None:
+    def __init__(self, folder: Path, server: ScriptedServer, queries: int = 3) -> None:
         self.store, self.server = Store(folder / "store"), server
         path = folder / "t.json"
-        path.write_text(json.dumps({f"q{i}": {"search_query": f"words {i}"} for i in range(3)}))
+        path.write_text(json.dumps({f"q{i}": {"search_query": f"words {i}"} for i in range(queries)}))
         request = Request(search_queries, QuerySettings(), {"files": open_query_files([path])})
         self.queries = self.store.build(request).ref
 
@@ -75,6 +77,23 @@ def test_a_service_that_is_down_is_no_result(asking: Asking) -> None:
         asking()
     asking.server.play([as_json({"results": [{"title": "There again"}]})])
     assert asking().manifest.counts.kept == 3
+
+
+def test_a_service_that_asks_for_a_day_is_left_in_time(server: ScriptedServer) -> None:
+    slept: list[float] = []
+    server.play([Answer(b"", 429, {"retry-after": "86400"})])
+    with closing(WebClient(WebLimits(patience_s=100.0), sleep=slept.append)) as client:
+        with pytest.raises(TransientError, match=r"HTTP 429.*\(tries: 1\)"):
+            client.ask(HttpRequest(server.url))
+    assert slept == []
+
+
+def test_a_service_out_of_reach_ends_the_stage_after_three_queries(tmp_path: Path, server: ScriptedServer) -> None:
+    asking = Asking(tmp_path, server, queries=9)
+    server.play([Answer(b"", 503)])
+    with pytest.raises(TransientError, match="answered none of 3 queries"):
+        asking()
+    assert len(server.seen) == 3 * LIMITS.retry.tries
 
 
 def test_replies_are_kept_and_not_asked_for_again(asking: Asking) -> None:

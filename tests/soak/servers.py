@@ -79,6 +79,7 @@ def meet_a_hostile_server(world: World, chance: random.Random, folder: Path, num
                 "1",
             ]
         environment = world.environment(root) | {"ARENA_RELEASES": str(folder / "releases"), "S2_API_KEY": "any"}
+        environment["ARENA_SEARCH_PATIENCE_S"] = "4"
         done = run_arena(command, environment, folder, memory)
     if memory.most > MOST_MEMORY:
         return Outcome(subject, Verdict.HANGING, f"held {memory.most / 2**30:.1f} GiB")

@@ -57,7 +57,7 @@ def test_killed_builds_resume(tmp_path: Path) -> None:
     expected = build(tmp_path / "undisturbed")
     root = tmp_path / "killed"
     chance = random.Random(42)
-    kills = 10
+    kills = 4
     for _ in range(kills):
         enough = shards_done(root) + chance.randint(0, 2)
         child = subprocess.Popen(

@@ -120,6 +120,7 @@ def test_weeks_follow_each_other_and_nothing_happens_twice(week: Any, server: S2
     assert "paper_records" in state.message and "citation_records" not in state.message
 
 
+@pytest.mark.e2e
 def test_a_refused_week_leaves_the_last_edition_and_the_next_one_is_built(
     week: Any, server: S2Server, tmp_path: Path
 ) -> None:
@@ -134,6 +135,7 @@ def test_a_refused_week_leaves_the_last_edition_and_the_next_one_is_built(
     assert week().name == "NothingNew"
 
 
+@pytest.mark.e2e
 def test_what_diffs_leave_is_judged_too_and_a_person_can_accept_it(
     week: Any, server: S2Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -157,6 +159,7 @@ def test_what_diffs_leave_is_judged_too_and_a_person_can_accept_it(
     assert week().name == "NothingNew"
 
 
+@pytest.mark.e2e
 def test_a_week_interrupted_again_and_again_ends_at_the_same_edition(
     week: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
