@@ -82,9 +82,11 @@ def test_a_service_that_is_down_is_no_result(asking: Asking) -> None:
 def test_a_service_that_asks_for_a_day_is_left_in_time(server: ScriptedServer) -> None:
     slept: list[float] = []
     server.play([Answer(b"", 429, {"retry-after": "86400"})])
-    with closing(WebClient(WebLimits(patience_s=100.0), sleep=slept.append)) as client:
-        with pytest.raises(TransientError, match=r"HTTP 429.*\(tries: 1\)"):
-            client.ask(HttpRequest(server.url))
+    with (
+        closing(WebClient(WebLimits(patience_s=100.0), sleep=slept.append)) as client,
+        pytest.raises(TransientError, match=r"HTTP 429.*\(tries: 1\)"),
+    ):
+        client.ask(HttpRequest(server.url))
     assert slept == []
 
 
