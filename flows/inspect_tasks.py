@@ -87,7 +87,7 @@ def desk_loop(url: str | None = None) -> Solver:
 
 @metric
 def arena_means() -> Metric:
-    """Ends the run, and returns the means that the desk computed: our measures, over all topics of the run."""
+    """Ends the run, and returns the means that the desk computed: our measures, over the run's public topics."""
 
     def compute(scores: list[SampleScore]) -> dict[str, Any]:
         told = next((score.score.metadata for score in scores if score.score.metadata), None)
@@ -106,13 +106,10 @@ def arena_means() -> Metric:
 
 
 def read_means(scores: Any) -> dict[str, float]:
-    """Returns the numbers of a run's scores as the desk gives them, graded labels alone; none where none are public."""
-    found: Any = scores.get("graded", scores) if isinstance(scores, dict) else scores
-    row = found[0] if isinstance(found, list) and found else found
-    if not isinstance(row, dict):
-        return {}
-    values = cast("dict[str, Any]", row)
-    return {name: float(value) for name, value in values.items() if isinstance(value, int | float)}
+    """Returns the numbers of a run's scores as the desk gives them, of graded labels; none where none are public."""
+    found = cast("dict[str, dict[str, Any]]", scores or {})
+    values = next((found[labels] for labels in ("graded", "trees", "answers") if labels in found), {})
+    return {name: float(value) for name, value in values.items() if value is not None}
 
 
 @scorer(metrics=[arena_means()], name="arena")

@@ -286,7 +286,8 @@ class RunStatus(BaseModel):
     state: Literal["open", "finished"]
     topics: TopicCounts
     outcomes: dict[str, int]
-    scores: JsonValue = None
+    scores: JsonValue = Field(default=None, description="Of a finished run: means over the public topics, by labels.")
+    private_topics: int = Field(default=0, description="Topics of a finished run that `scores` leaves out.")
 
 
 class TaskTopics(BaseModel):

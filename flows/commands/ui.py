@@ -101,9 +101,9 @@ def worker(pool: str, log: Path) -> Generator["subprocess.Popen[bytes]"]:
 
 @contextmanager
 def served(log: Path) -> Generator[str]:
-    """Runs `arena serve` for the reports, and yields its address."""
+    """Runs `arena serve --pages` for the reports, and yields its address."""
     port = free_port(0)
-    with _running(log, "flows.cli", "serve", "--port", str(port)):
+    with _running(log, "flows.cli", "serve", "--pages", "--port", str(port)):
         yield f"http://{HOST}:{port}"
 
 

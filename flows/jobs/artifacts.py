@@ -61,7 +61,7 @@ def _link_report(pipeline: Pipeline, built: Slots) -> list[str]:
     edition, path = pipeline.edition, pipeline.store.folder(built["report"]) / "report.html"
     site = site_url()
     if site is None:
-        return [f"Report: {escape(str(path))} (to get a link here: arena serve, and its address in {SITE_URL})"]
+        return [f"Report: {escape(str(path))} (to get a link here: arena serve --pages, and its address in {SITE_URL})"]
     link = report_link(site, edition)
     create_link_artifact(link, "Report", artifact_key("report", edition), f"Report of edition {edition}")
     return [f"[Report of edition {escape(edition)}]({link})"]

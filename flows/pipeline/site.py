@@ -5,11 +5,11 @@ import os
 from schemas.errors import UsageError
 
 SITE_URL = "ARENA_SITE_URL"
-"""The variable that holds the address of `arena serve`, as browsers reach it."""
+"""The variable that holds the address of `arena serve --pages`, as browsers reach it."""
 
 
 def site_url() -> str | None:
-    """Returns the address under which browsers reach what `arena serve` serves; None: nothing is served.
+    """Returns the address under which browsers reach what `arena serve --pages` serves; None: nothing is served.
 
     Raises:
         UsageError: The variable holds no address.

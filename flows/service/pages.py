@@ -1,4 +1,7 @@
-"""Pages beside the desk: the report of each edition, and the site of the leaderboards."""
+"""The server of pages: the report of each edition, and the site of the leaderboards.
+
+They show judgments and right answers, which no route of the desk may; so pages and desk never share a server.
+"""
 
 from html import escape
 from pathlib import Path
@@ -8,6 +11,7 @@ from fastapi import FastAPI
 from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 from fastapi.staticfiles import StaticFiles
 
+from flows.service.guards import handle_errors
 from schemas.manifest import EditionManifest
 from tasks.service.problems import Refused
 from tasks.store.editions import Editions
@@ -18,19 +22,19 @@ REPORTS = ("report", "search/report", "airqa/report")
 
 PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Research Arena</title>
 <meta name="viewport" content="width=device-width"><style>body {{ font: 1rem/1.5 sans-serif; margin: 2rem }}</style>
-<h1>Reports</h1><ul>{}</ul><p><a href="/docs">The desk for systems</a></p></html>"""
+<h1>Reports</h1><ul>{}</ul></html>"""
 
 
-def add_pages(app: FastAPI, store: Store, site: Path | None, *, drafts: bool) -> None:
-    """Adds the pages: `/reports/<edition>/` and, where a site was written, `/site/`.
+def make_pages(store: Store, site: Path | None, *, drafts: bool) -> FastAPI:
+    """Returns the app that serves `/reports/<edition>/` and, where a site was written, `/site/`, and nothing else.
 
     Args:
-        app: The app of the desk.
         store: Where the editions are.
         site: Folder that `arena site` has written; None: there is none.
         drafts: Whether editions that are not published are shown too.
     """
-    editions = Editions(store)
+    app, editions = FastAPI(openapi_url=None), Editions(store)
+    handle_errors(app)
 
     def shown() -> dict[str, EditionManifest]:
         found = {name: editions.load(name) for name in editions.names()}
@@ -58,3 +62,4 @@ def add_pages(app: FastAPI, store: Store, site: Path | None, *, drafts: bool) ->
 
     if site:
         app.mount("/site", StaticFiles(directory=site, html=True, check_dir=False), name="site")
+    return app

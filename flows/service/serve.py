@@ -9,18 +9,17 @@ from typing import NamedTuple
 import uvicorn
 from fastapi import FastAPI
 
+from flows.pipeline.public_scores import public_scores
 from flows.pipeline.submissions import enter_run, taken_slots
-from flows.pipeline.summaries import answer_rows, score_rows, tree_rows
 from flows.pipeline.walk import Pipeline, StageLabel, build_labelled
 from flows.service.app import make_app
 from flows.service.model_proxy import ModelProxy
-from flows.service.pages import add_pages
+from flows.service.pages import make_pages
 from schemas.errors import UsageError
 from schemas.llm_settings import Cap
 from schemas.manifest import Ref
 from schemas.settings import Resources
 from schemas.submission import Entry
-from tasks.ranking.views import VIEWS
 from tasks.service.editions import Means
 from tasks.service.service import DeskService, Editing, ServiceSettings
 from tasks.store.editions import Editions
@@ -28,6 +27,9 @@ from tasks.store.store import Request, Store
 
 KEY = "ARENA_SERVE_KEY"
 """Variable of the environment with the server's key."""
+
+DESK_PORT, PAGES_PORT = 8642, 8643
+"""Where the desk and the pages listen unless another port is chosen."""
 
 KEPT_S = 120
 """Seconds that a connection without requests is kept: longer than an agent thinks between two of them."""
@@ -69,13 +71,7 @@ def make_desk(store: Store, means: Means, settings: ServiceSettings) -> DeskServ
 
     def enter(edition: str, entry: Entry) -> object:
         pipeline = open_quietly(store, edition, means.resources)
-        entered = enter_run(pipeline, entry)
-        if entry.task == "organization":
-            return tree_rows(store, entered.slots)
-        if entry.task == "paperqa":
-            return answer_rows(store, entered.slots)
-        labels = VIEWS[entry.task].labels
-        return {label: score_rows(store, entered.slots, entry.task, label)[0] for label in labels}
+        return public_scores(store, enter_run(pipeline, entry).slots, entry.task, settings.split)
 
     def is_taken(edition: str, run: str) -> bool:
         return bool(taken_slots(Editions(store).load(edition).slots, run))
@@ -116,12 +112,16 @@ def listen(address: Address) -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
-        return socket.create_server(address, family=family)
+        sock = socket.create_server(address, family=family)
     except OSError as error:
         raise UsageError(
             f"--host {address.host} --port {address.port}: cannot be listened on ({error.strerror}); choose another "
             "port, or 0 for any free one"
         ) from error
+    # Connections inherit it. Without it the second packet of an answer waits 40 ms for the client to confirm the first:
+    # asyncio turns it on only for sockets that it made itself.
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return sock
 
 
 def make_server(app: FastAPI, announce: Callable[[str], None]) -> uvicorn.Server:
@@ -149,9 +149,8 @@ def serve_desk(
     address: Address,
     key: str | None,
     announce: Callable[[str], None],
-    site: Path | None = None,
 ) -> None:
-    """Serves the desk of a store, the reports of its editions and the site, until SIGTERM or Ctrl-C.
+    """Serves the desk of a store until SIGTERM or Ctrl-C.
 
     The newest edition is opened before the URL is announced.
 
@@ -163,6 +162,13 @@ def serve_desk(
     with listen(address) as sock:
         desk = make_desk(store, means, settings)
         desk.editions.prepare_newest()
-        app = make_app(desk, key, local=address.is_local, models=models)
-        add_pages(app, store, site, drafts=address.is_local)
-        make_server(app, announce).run([sock])
+        make_server(make_app(desk, key, local=address.is_local, models=models), announce).run([sock])
+
+
+def serve_pages(store: Store, site: Path | None, address: Address, announce: Callable[[str], None]) -> None:
+    """Serves the reports of a store's editions, and the site, until SIGTERM or Ctrl-C.
+
+    Others than this machine see published editions alone.
+    """
+    with listen(address) as sock:
+        make_server(make_pages(store, site, drafts=address.is_local), announce).run([sock])

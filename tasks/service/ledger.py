@@ -14,6 +14,7 @@ from schemas.service import NewRun, Quotas
 from schemas.submission import Entry, Handed, Recorded, Submission
 from schemas.tables.runs import SearchRow
 from tasks.llm.database import Database
+from tasks.retrieval.trajectory import Trajectory
 from tasks.service.problems import Refused, is_done, is_over, over_quota, unauthorized
 from tasks.service.record import FIRST, Call, append, open_record, read_calls, require_whole, write_line
 from tasks.service.writer import Writer
@@ -156,7 +157,7 @@ class Ledger:
         return self.write(lambda db: _close_run(db, run.id))
 
     def finish_run(self, run: Run, scores: Any) -> "Future[None]":
-        """Keeps a run's scores and ends it."""
+        """Keeps what a run's maker may know of its scores (the last fields of `RunStatus`), and ends the run."""
         return self.write(lambda db: _finish_run(db, run.id, scores))
 
     def returned(self, leased: Leased) -> set[Any]:
@@ -295,17 +296,26 @@ def _entry(db: Database, run: Run) -> Entry:
     """Returns what was handed in for the topics of a run, with what the desk returned to each."""
     returned: dict[str, set[int]] = {}
     searches: dict[str, list[SearchRow]] = {}
+    trajectories: dict[str, Trajectory] = {}
     submitted: dict[str, Submission] = {}
     for row in read_calls(db, run.id):
         topic = row["topic"]
         returned.setdefault(topic, set()).update(found for found in row["returned"] if isinstance(found, int))
+        rows = searches.setdefault(topic, [])
         if row["search"]:
-            rows = searches.setdefault(topic, [])
+            trajectories.setdefault(topic, Trajectory(int(topic))).add(row["returned"], len(rows))
             rows.append(SearchRow(**row["search"])._replace(position=len(rows)))
+        if row["call"] == "documents" and row["status"] == 200:
+            trajectories.setdefault(topic, Trajectory(int(topic))).add(row["returned"])
         if row["call"] == "submit" and row["status"] == 200:
             submitted[topic] = Submission.model_validate(row["arguments"])
     topics = {
-        topic: Handed(submission, tuple(sorted(returned[topic])), tuple(searches.get(topic, ())))
+        topic: Handed(
+            submission,
+            tuple(sorted(returned[topic])),
+            tuple(searches[topic]),
+            tuple(trajectories[topic].steps) if topic in trajectories else (),
+        )
         for topic, submission in submitted.items()
     }
     rows, head = db.execute("SELECT sequence, head FROM runs WHERE id = ?", (run.id,)).fetchone()
@@ -337,4 +347,5 @@ def _status(db: Database, run: Run) -> dict[str, Any]:
         "expired": count(f"{_AVAILABLE} AND attempt > 0", run.id, now if is_open else 1e12),
     }
     found = {"state": "finished" if run.state == FINISHED else "open", "topics": topics, "outcomes": outcomes}
-    return found if run.scores is None else {**found, "scores": run.scores}
+    known: dict[str, Any] = run.scores or {}
+    return {**found, **known} if "private_topics" in known else found

@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field
 from schemas import service
 from schemas.errors import ArenaError, BadInput, UsageError
 from schemas.settings import Settings
+from schemas.split import Split
 from schemas.submission import Entry, Submission
 from tasks.paperqa.desk import PaperQaDesk
 from tasks.service.batches import Batches
@@ -46,6 +47,7 @@ class ServiceSettings(Settings):
         default=None, ge=0, description="What a run may spend on language models, in USD; empty: no limit."
     )
     rate: int = Field(default=1000, ge=1, description="Requests a second that one token may make.")
+    split: Split = Field(default=Split(), description="Topics whose scores stay here.")
 
 
 class Editing(NamedTuple):
@@ -53,7 +55,8 @@ class Editing(NamedTuple):
 
     Attributes:
         is_taken: Whether an edition has a run of that name already.
-        enter: Makes datasets of a run, records them in the edition, and returns the scores.
+        enter: Makes datasets of a run, records them in the edition, and returns what its maker may know of the scores:
+            the last fields of `RunStatus`.
     """
 
     is_taken: Callable[[str, str], bool]

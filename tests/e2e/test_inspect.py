@@ -37,5 +37,5 @@ def test_what_the_desk_does_not_show_is_no_mean() -> None:
     from flows.inspect_tasks import read_means
 
     assert read_means(None) == {}
-    assert read_means({"graded": {"run": "a", "recall_10": 0.5, "low": None}}) == {"recall_10": 0.5}
-    assert json.dumps(read_means([{"hsr": 1}])) == '{"hsr": 1.0}'
+    assert read_means({"graded": {"recall_10": 0.5, "low": None}, "influential": {}}) == {"recall_10": 0.5}
+    assert json.dumps(read_means({"trees": {"hsr": 1}})) == '{"hsr": 1.0}'

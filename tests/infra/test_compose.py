@@ -15,6 +15,7 @@ import yaml
 
 from flows.pipeline.site import SITE_URL
 from flows.server.environment import for_flows
+from flows.service.serve import DESK_PORT, PAGES_PORT
 
 INFRA = Path(__file__).parents[2] / "infra"
 LOCKED = dict(
@@ -140,12 +141,17 @@ def test_the_gpus_pool_is_cpu_unless_the_profile_is_on_and_people_can_be_told(co
     assert "installation.yaml" in compose["services"]["set-up"]["environment"]["ARENA_INSTALLATION"]
 
 
-def test_reports_and_site_are_served_where_the_workers_artifacts_link_to(compose: dict[str, Any]) -> None:
-    command = " ".join(compose["services"]["site"]["command"])
-    (port,) = compose["services"]["site"]["ports"]
-    assert "arena serve --host 0.0.0.0" in command and port == "127.0.0.1:${ARENA_SITE_PORT:-8642}:8642"
+def test_pages_and_desk_are_two_services_and_artifacts_link_to_the_pages(compose: dict[str, Any]) -> None:
+    for name, variable, port in (("desk", "DESK", DESK_PORT), ("pages", "SITE", PAGES_PORT)):
+        service = compose["services"][name]
+        command = " ".join(service["command"])
+        assert "arena serve" in command and ("--pages" in command) == (name == "pages")
+        assert service["ports"] == [f"127.0.0.1:${{ARENA_{variable}_PORT:-{port}}}:{port}"]
+        assert f":{port}/" in " ".join(service["healthcheck"]["test"])
+        assert name == "desk" or "--site /data/state/site" in command
+    assert "--site /data/state/site" in compose["services"]["set-up"]["command"], "where the weekly job writes it"
     link = compose["services"]["cpu-worker"]["environment"][SITE_URL]
-    assert link == "${ARENA_SITE_URL:-http://127.0.0.1:${ARENA_SITE_PORT:-8642}}"
+    assert link == f"${{ARENA_SITE_URL:-http://127.0.0.1:${{ARENA_SITE_PORT:-{PAGES_PORT}}}}}"
 
 
 def test_a_backup_holds_the_database_and_what_cannot_be_built_again(tmp_path: Path) -> None:

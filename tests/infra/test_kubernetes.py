@@ -9,6 +9,8 @@ from uuid import uuid4
 import pytest
 import yaml
 
+from flows.service.serve import DESK_PORT, PAGES_PORT
+
 KUBERNETES = Path(__file__).parents[2] / "infra" / "kubernetes"
 POOLS = ("cpu", "gpu")
 DIFFERENT = {"image", "cpu", "memory", "gpus", "node_selector", "tolerations", "pod_watch_timeout_seconds"}
@@ -91,6 +93,23 @@ def test_only_the_uis_own_pages_may_call_the_api() -> None:
     origin = given["PREFECT_SERVER_CORS_ALLOWED_ORIGINS"]
     assert server["uiConfig"]["prefectUiApiUrl"] == f"{origin}/api"
     assert origin.startswith("http")
+
+
+def test_pages_and_desk_are_two_services() -> None:
+    items = yaml.safe_load((KUBERNETES / "serve.yaml").read_text())["items"]
+    found = {(item["kind"], item["metadata"]["name"]): item["spec"] for item in items}
+    assert found.keys() == {(kind, f"arena-{name}") for kind in ("Deployment", "Service") for name in ("desk", "pages")}
+    claims = {claim["metadata"]["name"] for claim in yaml.safe_load_all((KUBERNETES / "storage.yaml").read_text())}
+    for name, port in (("arena-desk", DESK_PORT), ("arena-pages", PAGES_PORT)):
+        pod = found["Deployment", name]["template"]["spec"]
+        (container,) = pod["containers"]
+        assert container["args"][:2] == ["arena", "serve"]
+        assert ("--pages" in container["args"]) == (name == "arena-pages")
+        assert container["ports"] == [{"containerPort": port}]
+        assert container["readinessProbe"]["httpGet"]["port"] == port
+        assert found["Service", name] == {"selector": {"app": name}, "ports": [{"port": port}]}
+        assert {v["name"] for v in container["volumeMounts"]} == {v["name"] for v in pod["volumes"]}
+        assert {v["persistentVolumeClaim"]["claimName"] for v in pod["volumes"]} < claims
 
 
 def test_claims_secrets_and_pools_have_one_name_everywhere() -> None:

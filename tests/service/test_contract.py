@@ -1,6 +1,7 @@
 """Every route of the served desk: fields, states, and the form and status of every error."""
 
 import json
+import socket
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -65,6 +66,7 @@ def test_a_run_from_its_opening_to_its_scores(served: Served) -> None:
     assert read["documents"][0]["venue"] == f"Venue {ids[0]}"
     assert read["documents"][0]["authors"] == [f"Author {ids[0]}", "Ä. Öz"]
     assert (read["quotas_left"]["documents"], read["quotas_left"]["searches"]) == (9_995, 998)
+    assert list((served.root / "details").iterdir()), "venues and authors come from row groups of 256, not of 65,536"
 
     seen = {hit["corpus_id"] for hit in found["hits"] + more["hits"]}
     foreign = next(i for i in OPEN if i not in seen)
@@ -90,6 +92,23 @@ def test_a_run_from_its_opening_to_its_scores(served: Served) -> None:
     assert (after["state"], after["outcomes"]) == ("finished", {"scored": 1, "failed": 1, "empty": 1})
     assert after["scores"]["graded"]["recall_100"] >= 0 and again == after
     require_problem(call(served, topics[2]["topic_token"], "search", query="x"), 410)
+
+
+@pytest.mark.parametrize(("title", "recall"), [(TITLES[1], 0.0), (TITLES[2], 0.5)], ids=["private", "public"])
+def test_scores_are_told_over_public_topics_alone(title: str, recall: float, served: Served) -> None:
+    """Topic 1 is private: what is right for it must not show."""
+    run = served.open_run(title.split()[0])
+    right = {TITLES[topic]: 100 + topic for topic in TITLES}
+    for topic in served.lease(run, 3):
+        ranking = [right[topic["title"]]] if topic["title"] == title else []
+        assert call(served, topic["topic_token"], "submit", ranking=ranking).json()["accepted"] == len(ranking)
+    with served.client(run["run_token"]) as client:
+        finished = client.post(f"/v1/runs/{run['run']}/finish").json()
+    assert finished["private_topics"] == 1
+    assert finished["scores"].keys() == {"graded"}
+    graded = finished["scores"]["graded"]
+    assert (graded["topics"], graded["covered"], graded["recall_100"]) == (2, int(recall > 0), recall)
+    assert graded["recall_100_low"] <= recall <= graded["recall_100_high"]
 
 
 def test_lookups_are_exact_and_paged(served: Served) -> None:
@@ -333,6 +352,13 @@ def test_a_taken_port_is_named() -> None:
         port = taken.getsockname()[1]
         with pytest.raises(UsageError, match=f"--port {port}: cannot be listened on"):
             listen(Address(port=port))
+
+
+def test_no_part_of_an_answer_waits_for_the_client_to_confirm_another() -> None:
+    with listen(Address()) as sock, socket.create_connection(sock.getsockname()):
+        connection, _ = sock.accept()
+        with connection:
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_others_reach_a_server_only_with_a_key() -> None:

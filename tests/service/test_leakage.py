@@ -1,6 +1,8 @@
 """Whatever is called, in whatever order and with whatever token: nothing hidden comes out, and the server stays up."""
 
 import json
+from collections import Counter
+from itertools import count
 from typing import Any
 
 import httpx
@@ -45,10 +47,14 @@ FITTING = st.one_of(
         st.sampled_from(["references", "citations"]),
         st.fixed_dictionaries({"id": IDS}, optional={"k": SMALL, "offset": st.integers(0, 9)}),
     ),
+    st.tuples(st.just("submit"), st.fixed_dictionaries({"ranking": st.lists(IDS, max_size=8)})),
 )
-PATHS = ("search", "documents", "references", "citations", "submit", "sql", "passages", "page", "calculate", "runs")
+PATHS = (
+    *("search", "documents", "references", "citations", "submit", "sql", "passages", "page", "calculate"),
+    *("runs", "runs/{run}/topics"),
+)
 ANYTHING = st.tuples(st.sampled_from(PATHS), BODIES)
-TOKENS = st.sampled_from(["mine", "mine", "other", "run", "expired", "forged", "none"])
+TOKENS = st.sampled_from(["mine", "mine", "mine", "other", "run", "expired", "forged", "none"])
 Generated = tuple[tuple[str, dict[str, Any]], str]
 """A path with its body, and whose token is sent."""
 
@@ -56,20 +62,20 @@ CALLS = st.tuples(FITTING | ANYTHING, TOKENS)
 
 
 def tokens_of(served: Served, version: str) -> dict[str, str | None]:
+    """Opens a run with topics of its own, so that what one sequence hands in ends nothing for the next."""
     run = served.open_run(version)
-    mine, other = served.lease(run, 2)
-    (expired,) = served.lease(served.open_run(f"{version}-expired"))
-    past = "UPDATE topics SET deadline = 1 WHERE run = (SELECT id FROM runs WHERE name = ?)"
-    served.desk.ledger.write(lambda db: db.execute(past, (f"tester@{version}-expired",))).result()
+    mine, other, expired = served.lease(run, 3)
+    past = "UPDATE topics SET deadline = 1 WHERE shown = ?"
+    served.desk.ledger.write(lambda db: db.execute(past, (expired["topic"],))).result()
     named = {"mine": mine, "other": other, "expired": expired}
     found = {name: topic["topic_token"] for name, topic in named.items()}
     return {**found, "run": run["run_token"], "forged": "forged" * 8, "none": None}
 
 
-def send(client: httpx.Client, tokens: dict[str, str | None], found: Generated) -> httpx.Response:
+def send(client: httpx.Client, tokens: dict[str, str | None], version: str, found: Generated) -> httpx.Response:
     (path, body), token = found
     headers = {"Authorization": f"Bearer {tokens[token]}"} if tokens[token] else {}
-    return client.post(f"/v1/{path}", json=body, headers=headers)
+    return client.post(f"/v1/{path.format(run=f'tester@{version}')}", json=body, headers=headers)
 
 
 def require_nothing_hidden(reply: httpx.Response) -> None:
@@ -84,32 +90,38 @@ def require_nothing_hidden(reply: httpx.Response) -> None:
         assert total is None or total <= 7  # with the hidden papers it would be 13 and more
 
 
-def try_calls(served: Served, version: str, examples: int) -> None:
-    tokens = tokens_of(served, version)
-    statuses: set[int] = set()
-    with httpx.Client(base_url=served.url, timeout=30) as client:
+def try_calls(served: Served, name: str, sequences: int) -> Counter[int]:
+    """Makes generated calls, 20 to 30 in a sequence; returns how often each status was answered."""
+    statuses: Counter[int] = Counter()
+    versions = (f"{name}-{number}" for number in count())
+    with served.client() as client:
 
-        @settings(max_examples=examples, suppress_health_check=list(HealthCheck), database=None)
-        @given(st.lists(CALLS, min_size=1, max_size=5))
+        @settings(max_examples=sequences, suppress_health_check=list(HealthCheck), database=None, deadline=None)
+        @given(st.lists(CALLS, min_size=20, max_size=30))
         def calls_are_safe(calls: list[Generated]) -> None:
+            version = next(versions)
+            tokens = tokens_of(served, version)
             for found in calls:
-                reply = send(client, tokens, found)
+                reply = send(client, tokens, version, found)
                 require_nothing_hidden(reply)
-                statuses.add(reply.status_code)
+                statuses[reply.status_code] += 1
 
         calls_are_safe()
         assert client.get("/v1/health").status_code == 200
-    assert {200, 401, 404, 410, 422} <= statuses
+    assert {200, 401, 404, 409, 410, 422} <= statuses.keys()
+    return statuses
 
 
 def test_no_call_leaks(served: Served) -> None:
-    try_calls(served, "few", 60)
+    try_calls(served, "few", 8)
 
 
 @pytest.mark.e2e
 @pytest.mark.timeout(1800)
 def test_no_call_of_thousands_leaks(served: Served) -> None:
-    try_calls(served, "many", 1700)
+    statuses = try_calls(served, "many", 210)
+    print(f"{statuses.total():,} calls: {dict(sorted(statuses.items()))}")  # noqa: T201
+    assert statuses.total() >= 5000
 
 
 def test_nothing_hidden_comes_out_of_a_poisoned_corpus(served: Served) -> None:
