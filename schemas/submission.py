@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from schemas.settings import TopicSubset
-from schemas.tables.runs import SearchRow
+from schemas.tables.runs import SearchRow, StepRow
 
 Task = Literal["discovery", "selection", "organization", "paperqa"]
 """What a run answers. Discovery and selection are two views of one ranking."""
@@ -96,11 +96,13 @@ class Handed(NamedTuple):
         submission: As it came.
         returned: Documents that the desk returned to the topic.
         searches: The topic's searches through the desk.
+        steps: The first of them and of its readings, with papers.
     """
 
     submission: Submission
     returned: tuple[int, ...] = ()
     searches: tuple[SearchRow, ...] = ()
+    steps: tuple[StepRow, ...] = ()
 
 
 class Recorded(NamedTuple):

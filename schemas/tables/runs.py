@@ -39,6 +39,19 @@ class SearchRow(NamedTuple):
 SEARCHES = declare(Table("searches", SearchRow, key=("topic_id", "position"), order=("topic_id", "position")))
 
 
+class StepRow(NamedTuple):
+    """One thing that a system asked of its research desk, with the first papers that came back."""
+
+    topic_id: Annotated[int, Column(pa.int64(), "corpus_id of the survey")]
+    position: Annotated[int, Column(pa.int32(), "Order of the step in the topic, from 0")]
+    search: Annotated[int | None, Column(pa.int32(), "`position` in `searches`; null: documents were read")]
+    papers: Annotated[list[int], Column(pa.list_(pa.int64()), "The first papers that came back, best first")]
+    returned: Annotated[int, Column(pa.int32(), "Papers that came back")]
+
+
+STEPS = declare(Table("steps", StepRow, key=("topic_id", "position"), order=("topic_id", "position")))
+
+
 class OutcomeRow(NamedTuple):
     """How a system ended on one topic."""
 

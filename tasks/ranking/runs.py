@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from schemas.errors import StageFailed
 from schemas.settings import REQUIRED_DATASETS, Isolate, Resources, RetrieverName
-from schemas.tables.runs import OUTCOMES, OUTLINES, RUNS, SEARCHES, OutcomeRow, OutlineRow, RunRow, SearchRow
+from schemas.tables.runs import OUTCOMES, OUTLINES, RUNS, SEARCHES, STEPS, OutcomeRow, OutlineRow, RunRow, SearchRow
 from schemas.topic import Topic
 from tasks.llm.asker import Asker, require_model
 from tasks.llm.earlier_answers import FALLBACK
@@ -39,14 +39,14 @@ SHARD_TOPICS = 16
 AT_ONCE = 32
 """Topics answered at once where no model is asked: their dense searches share passes over the vectors."""
 
-TABLES = {"part": RUNS, "searches": SEARCHES, "outcomes": OUTCOMES, "outlines": OUTLINES}
+TABLES = {"part": RUNS, "searches": SEARCHES, "steps": STEPS, "outcomes": OUTCOMES, "outlines": OUTLINES}
 
 
-@stage("run", version=2, settings=SystemSettings, after="ann_recall")
+@stage("run", version=3, settings=SystemSettings, after="ann_recall")
 def run(work: Workspace[SystemSettings]) -> None:
-    """Writes RUNS and, as side tables, SEARCHES, OUTCOMES and, with a model, MODEL_CALLS; a shard holds 16 topics.
+    """Writes RUNS and, as side tables, SEARCHES, STEPS and OUTCOMES; a shard holds 16 topics.
 
-    OUTLINES is a side table too, of systems that write outlines.
+    Further side tables are MODEL_CALLS, with a model, and OUTLINES, of systems that write outlines.
 
     Inputs: `topics`, `documents`, `surveys`, and what the retriever needs of `bm25`, `embeddings`, `lsa`, `ann`; with
     `mindmaps`, only the topics that have one are answered.
@@ -146,6 +146,7 @@ class _Run(NamedTuple):
                 for rank, hit in enumerate(answer.hits, 1)
             ),
             *(SearchRow(*search) for search in kit.desk.searches),
+            *kit.desk.steps,
             OutcomeRow(topic.topic_id, answer.outcome, answer.note, answer.fallback),
             *([OutlineRow(topic.topic_id, answer.outline)] if answer.outline else []),
         ]

@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 
 from schemas.errors import BadInput
 from schemas.identifiers import CorpusId
+from schemas.tables.runs import StepRow
 from schemas.topic import Hit, Topic
 from tasks.corpus.edges import Direction
 from tasks.retrieval.backoff import require_depth, trace_of
 from tasks.retrieval.documents import Document, DocumentReader
 from tasks.retrieval.graph import CitationGraph
 from tasks.retrieval.retriever import Allowed, Query, Retriever, Vector, WeightedTerms
+from tasks.retrieval.trajectory import Trajectory
 
 PAGE = 100
 """Neighbours of a paper that are returned when no number is given."""
@@ -108,6 +110,7 @@ class ResearchDesk:
             )
         self.topic = topic
         self._searches: list[Search] = []
+        self._trajectory = Trajectory(topic.topic_id)
         self._engines = dict(engines)
         self._primary = primary
         self.allowed = allowed
@@ -118,6 +121,11 @@ class ResearchDesk:
     def searches(self) -> tuple[Search, ...]:
         """All queries so far, in order."""
         return tuple(self._searches)
+
+    @property
+    def steps(self) -> tuple[StepRow, ...]:
+        """The first searches, lookups and readings, in order, each with the first papers that came back."""
+        return tuple(self._trajectory.steps)
 
     @property
     def engines(self) -> tuple[str, ...]:
@@ -145,7 +153,9 @@ class ResearchDesk:
         if name not in self._engines:
             raise BadInput(f"desk: no engine is named {name!r}; there are: {', '.join(self.engines)}")
         hits, trace = self._engines[name].search(query, k, self.allowed)
-        self.require_allowed([hit.corpus_id for hit in hits])
+        found = [hit.corpus_id for hit in hits]
+        self.require_allowed(found)
+        self._trajectory.add(found, len(self._searches))
         row = Search(self.topic.topic_id, len(self._searches), describe_query(query), name, k, len(hits), *trace)
         self._searches.append(row)
         return hits
@@ -157,6 +167,7 @@ class ResearchDesk:
             BadInput: The topic may not see one of the documents, or it does not exist.
         """
         self.require_allowed(ids)
+        self._trajectory.add(ids)
         return self._documents.read(ids)
 
     def ages(self, ids: Sequence[int]) -> NDArray[np.int64]:
@@ -219,6 +230,7 @@ class ResearchDesk:
         page = kept[offset : offset + k].tolist()
         asked = f"{corpus_id} from {offset}" if offset else str(corpus_id)
         trace = trace_of(verdicts, 1, len(rows))
+        self._trajectory.add(page, len(self._searches))
         self._searches.append(Search(self.topic.topic_id, len(self._searches), asked, direction, k, len(page), *trace))
         return Neighbours([CorpusId(found) for found in page], len(kept))
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tasks.reports.blocks import Cell, FigureBlock, TableBlock
+from tasks.reports.blocks import Cell, FigureBlock, Label, TableBlock
 from tasks.reports.html import page_templates
 from tasks.reports.render import to_csv
 
@@ -30,7 +30,22 @@ class Picture(NamedTuple):
     file: str
 
 
-SiteBlock = TableBlock | FigureBlock | Facts | Text | Picture
+class Step(NamedTuple):
+    """One thing that a system did: what it asked for, and the first papers that came back."""
+
+    told: str
+    papers: tuple[Label, ...] = ()
+
+
+class Trail(NamedTuple):
+    """What one system did, step by step; folded."""
+
+    system: Label
+    told: str
+    steps: tuple[Step, ...]
+
+
+SiteBlock = TableBlock | FigureBlock | Facts | Text | Picture | Trail
 
 
 @dataclass(frozen=True)

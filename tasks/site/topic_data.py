@@ -42,11 +42,12 @@ class TopicData:
 
     @cached_property
     def papers(self) -> dict[int, tuple[str | None, Any]]:
-        """Title and date of the relevant documents, by corpus_id."""
+        """Title and date of the relevant documents, and of those that systems were shown, by corpus_id."""
         dataset = self.source.datasets.get("documents") or self.source.datasets.get("papers")
         if dataset is None:
             return {}
-        ids = self.qrels["corpus_id"].unique()
+        stepped = [frame["papers"].explode() for frame in self.steps.values()]
+        ids = pl.concat([self.qrels["corpus_id"], *stepped]).unique()
         rows = pl.scan_parquet(dataset.files()).filter(pl.col("corpus_id").is_in(ids.implode()))
         return {row[0]: row[1:] for row in rows.select("corpus_id", "title", "date").collect().iter_rows()}
 
@@ -64,6 +65,15 @@ class TopicData:
     def searches(self) -> Frames:
         """Queries by topic, with the run that sent each as `tag`."""
         return _split(self._joined("searches"), "topic_id")
+
+    @cached_property
+    def steps(self) -> Frames:
+        """What runs did by topic: steps in order, with the run as `tag`, and the query of those that have one."""
+        steps = self._joined("steps")
+        if steps.is_empty():
+            return {}
+        asked = self._joined("searches").rename({"position": "search", "returned": "hits"})
+        return _split(steps.join(asked, on=["tag", "topic_id", "search"], how="left"), "topic_id")
 
     @cached_property
     def outcomes(self) -> Frames:

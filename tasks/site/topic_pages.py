@@ -8,8 +8,9 @@ import polars as pl
 from schemas.tables.topics import TopicRow
 from tasks.metrics.ranking import all_measures
 from tasks.ranking.views import VIEWS
-from tasks.reports.blocks import Cell, FigureBlock, Label, TableBlock
-from tasks.site.pages import Facts, Page, Part, SiteBlock, Text
+from tasks.reports.blocks import Cell, FigureBlock, Label, TableBlock, counted
+from tasks.retrieval.trajectory import MOST_PAPERS, MOST_STEPS
+from tasks.site.pages import Facts, Page, Part, SiteBlock, Step, Text, Trail
 from tasks.site.topic_data import TopicData
 from tasks.stats.ties import join_places
 
@@ -21,6 +22,10 @@ HEADLINES = tuple(view.headline for view in VIEWS.values())
 
 LONG = 400
 """Letters of a foreign text that a table shows."""
+
+
+HIT = 70
+"""Letters of the title of a paper that a search returned."""
 
 
 def paper_label(corpus_id: int, title: str | None) -> Label:
@@ -53,7 +58,9 @@ def topic_page(data: TopicData, labels: dict[str, Label], topic: TopicRow, drawi
     if drawings:
         lead = "Marked headings have a counterpart in the other tree."
         parts.append(Part("Mind-map, gold beside built", tuple(drawings), lead))
-    parts.append(Part("Queries and trajectories", tuple(_steps(data, labels, topic)), open=False))
+    lead = f"Of each run the first {MOST_STEPS} queries and readings, with {MOST_PAPERS} papers each; #3: reference 3."
+    blocks = (*_trails(data, labels, topic, relevant), *_steps(data, labels, topic))
+    parts.append(Part("Queries and trajectories", blocks, lead, open=False))
     lead = "A topic: a survey's title, all that a system is told."
     return Page(f"topics/{topic.topic_id}", topic.title, lead, tuple(parts))
 
@@ -161,6 +168,32 @@ def _steps(data: TopicData, labels: dict[str, Label], topic: TopicRow) -> Iterat
         )  # fmt: skip
     for row in data.outlines.get(topic.topic_id, pl.DataFrame()).iter_rows(named=True):
         yield Text(f"Outline that {labels[row['tag']].text} wrote while it searched", row["outline"])
+
+
+def _trails(data: TopicData, labels: dict[str, Label], topic: TopicRow, relevant: pl.DataFrame) -> Iterator[SiteBlock]:
+    """Yields what each run did at its desk, the best run first."""
+    steps = data.steps.get(topic.topic_id, pl.DataFrame())
+    numbers = dict(relevant.select("corpus_id", "number").iter_rows()) if len(relevant) else {}
+    by_run = steps.partition_by("tag", as_dict=True) if len(steps) else {}
+    for tag in data.order:
+        if (tag,) in by_run:
+            rows = by_run[(tag,)].sort("position").to_dicts()
+            shown = [Step(_told(row), tuple(_met(data, numbers, paper) for paper in row["papers"])) for row in rows]
+            yield Trail(labels[tag], counted(len(shown), "step"), tuple(shown))
+
+
+def _told(step: dict[str, Any]) -> str:
+    if step["search"] is None:
+        return f"read {counted(step['returned'], 'document')}"
+    got = f"{step['returned']} of {step['k']}, {_hidden(step)} not shown"
+    return f"{step['retriever']} ({got}): {short(step['query'])}"
+
+
+def _met(data: TopicData, numbers: dict[int, int], paper: int) -> Label:
+    """Returns a paper that a run was shown, with its number where it is a reference."""
+    title = data.papers.get(paper, (None,))[0] or f"paper {paper}"
+    shown = title if len(title) <= HIT else f"{title[:HIT]}..."
+    return Label(f"#{numbers[paper]} {shown}" if paper in numbers else shown, link=PAPER.format(paper))
 
 
 def _hidden(search: dict[str, Any]) -> int:

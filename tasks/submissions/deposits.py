@@ -13,7 +13,7 @@ from schemas.identifiers import ReleaseId
 from schemas.manifest import ReleaseEntry
 from schemas.release import ReleaseDataset, SourceFile
 from schemas.submission import Entry, Handed, Recorded, Sample, Submission, System
-from schemas.tables.runs import SearchRow
+from schemas.tables.runs import SearchRow, StepRow
 from tasks.store.dataset import Dataset
 from tasks.store.hashes import sha256_file
 from tasks.store.whole_files import write_whole
@@ -83,15 +83,19 @@ def _lines(entry: Entry) -> Iterator[bytes]:
     yield orjson.dumps(header, option=LINE)
     for topic, handed in sorted(entry.topics.items()):
         submission = handed.submission.model_dump_json(exclude_unset=True).encode()
-        line = {
+        line: dict[str, object] = {
             "topic": topic,
             "submission": orjson.Fragment(submission),
             "returned": sorted(set(handed.returned)),
             "searches": [list(search) for search in handed.searches],
         }
+        if handed.steps:
+            line["steps"] = [list(step) for step in handed.steps]
         yield orjson.dumps(line, option=LINE)
 
 
 def _read_topic(line: Mapping[str, Any]) -> tuple[str, Handed]:
+    submission, returned = Submission.model_validate(line["submission"]), tuple(line["returned"])
     searches = tuple(SearchRow(*search) for search in line["searches"])
-    return line["topic"], Handed(Submission.model_validate(line["submission"]), tuple(line["returned"]), searches)
+    steps = tuple(StepRow(*step) for step in line.get("steps", ()))
+    return line["topic"], Handed(submission, returned, searches, steps)

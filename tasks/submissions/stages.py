@@ -12,7 +12,7 @@ from schemas.settings import TopicSubset
 from schemas.submission import Entry, Handed, Submission, System, Task
 from schemas.table import AnyTable
 from schemas.tables.paperqa_runs import PAPERQA_ANSWERS, PAPERQA_LOOKUPS, PAPERQA_STEPS, PaperqaAnswerRow
-from schemas.tables.runs import OUTCOMES, RUNS, SEARCHES, OutcomeRow, RunRow
+from schemas.tables.runs import OUTCOMES, RUNS, SEARCHES, STEPS, OutcomeRow, RunRow
 from schemas.tables.submissions import OUTSIDE_DOCUMENTS, SUBMISSIONS, OutsideDocumentRow, SubmissionRow
 from schemas.tables.trees import TREES, TreeRow
 from tasks.retrieval.documents import load_catalogue
@@ -89,9 +89,9 @@ def add_violations(results: Iterable[Result]) -> Counter[str]:
     return counts
 
 
-@stage("submitted_run", version=1, settings=SubmissionSettings, after="run")
+@stage("submitted_run", version=2, settings=SubmissionSettings, after="run")
 def submitted_run(work: Workspace[SubmissionSettings]) -> None:
-    """Writes RUNS and, as side tables, SEARCHES, OUTCOMES, SUBMISSIONS and OUTSIDE_DOCUMENTS.
+    """Writes RUNS and, as side tables, SEARCHES, STEPS, OUTCOMES, SUBMISSIONS and OUTSIDE_DOCUMENTS.
 
     Inputs: `submission` (of `deposit`), `topics`, `documents`, `surveys`. A score is the negated rank.
     """
@@ -99,9 +99,9 @@ def submitted_run(work: Workspace[SubmissionSettings]) -> None:
     _write(work, results, {"part": (RUNS, _run_rows(tag, results)), **_ranking_tables(results)})
 
 
-@stage("submitted_trees", version=1, settings=SubmissionSettings, after="organize")
+@stage("submitted_trees", version=2, settings=SubmissionSettings, after="organize")
 def submitted_trees(work: Workspace[SubmissionSettings]) -> None:
-    """Writes TREES and, as side tables, RUNS, SEARCHES, OUTCOMES, SUBMISSIONS and OUTSIDE_DOCUMENTS.
+    """Writes TREES and, as side tables, RUNS, SEARCHES, STEPS, OUTCOMES, SUBMISSIONS and OUTSIDE_DOCUMENTS.
 
     Inputs: `submission` (of `deposit`), `topics`, `documents`, `surveys`, `mindmaps`.
     """
@@ -146,10 +146,12 @@ def _run_rows(tag: str, results: list[Result]) -> list[RunRow]:
 
 def _ranking_tables(results: list[Result]) -> Tables:
     searches = [search for result in results if result.handed for search in result.handed.searches]
+    steps = [step for result in results if result.handed for step in result.handed.steps]
     ended = [OutcomeRow(int(r.asked.topic), r.checked.outcome, r.checked.note, fallback=False) for r in results]
     outside = [OutsideDocumentRow(int(r.asked.topic), document) for r in results for document in r.checked.outside]
     return {
         SEARCHES.name: (SEARCHES, searches),
+        STEPS.name: (STEPS, steps),
         OUTCOMES.name: (OUTCOMES, ended),
         OUTSIDE_DOCUMENTS.name: (OUTSIDE_DOCUMENTS, outside),
     }

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from schemas.errors import BadInput
-from schemas.tables.runs import SEARCHES
+from schemas.tables.runs import SEARCHES, STEPS
 from schemas.topic import Hit, Topic
 from tasks.retrieval.bm25 import Bm25Retriever
 from tasks.retrieval.dense import DenseRetriever
@@ -15,6 +15,7 @@ from tasks.retrieval.desk import ResearchDesk
 from tasks.retrieval.graph import CitationGraph
 from tasks.retrieval.hybrid import HybridRetriever
 from tasks.retrieval.retriever import Allowed, Found, Query, Retriever, Trace, Vector, WeightedTerms
+from tasks.retrieval.trajectory import MOST_PAPERS, MOST_STEPS
 from tests.corpus.conftest import Corpus
 from tests.corpus.test_edges import build as build_edges
 from tests.retrieval.conftest import DIMENSIONS, Axes, Collection
@@ -57,6 +58,27 @@ def test_every_search_is_recorded(collection: Collection) -> None:
     dense = desk.searches[2]
     assert dense.depth == collection.dense.size
     assert dense.dropped_survey + dense.dropped_date > 0
+
+
+def test_a_trajectory_holds_what_was_asked_in_order_within_its_bounds(collection: Collection, tmp_path: Path) -> None:
+    topic = collection.topics[0]
+    graph, _ = cite_in_a_circle(collection, tmp_path)
+    allowed = Allowed.of(collection.catalogue, topic)
+    desk = ResearchDesk(topic, {"bm25": Bm25Retriever(collection.bm25)}, "bm25", allowed, collection.reader, graph)
+    found = [int(hit.corpus_id) for hit in desk.search("bird song of the deep", 12)]
+    desk.read(found[:2])
+    cited = desk.references(found[0]).papers
+    assert [step[1:] for step in desk.steps] == [
+        (0, 0, found[:MOST_PAPERS], len(found)),
+        (1, None, found[:2], 2),
+        (2, 1, cited[:MOST_PAPERS], len(cited)),
+    ]
+    for _ in range(MOST_STEPS):
+        desk.search("bird", 1)
+    desk.read(found[:1])
+    assert [step.search for step in desk.steps][-2:] == [MOST_STEPS - 1, None], "readings have a bound of their own"
+    assert len(desk.searches) == MOST_STEPS + 2, "all searches are recorded"
+    assert STEPS.conform(pa.Table.from_pylist([step._asdict() for step in desk.steps])).num_rows == MOST_STEPS + 2
 
 
 def test_only_allowed_documents_can_be_read(collection: Collection) -> None:

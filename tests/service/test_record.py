@@ -147,6 +147,7 @@ def test_title_as_plug_in_over_rest_and_over_mcp_ranks_the_same_rows(start: Star
         run_ = served.open_run(version)
         for topic in served.lease(run_, 9):
             ranking = search(topic["topic_token"], topic["title"])
+            call(served, topic["topic_token"], "documents", ids=ranking[:3])
             assert call(served, topic["topic_token"], "submit", ranking=ranking).json()["outside"] == 0
         finish(served, run_)
     store = Store(served.root)
@@ -162,6 +163,9 @@ def test_title_as_plug_in_over_rest_and_over_mcp_ranks_the_same_rows(start: Star
         submitted = store.open(slots[f"run/tester@{version}"])
         assert pl.read_parquet(submitted.files()).select(columns).equals(expected)
         assert pl.read_parquet(submitted.files("searches")).select(asked.columns).equals(asked)
+        steps = pl.read_parquet(submitted.files("steps"))
+        assert steps.filter(pl.col("search").is_not_null()).equals(pl.read_parquet(own.files("steps")))
+        assert steps.filter(pl.col("search").is_null())["papers"].list.len().to_list() == [3, 3, 3]
         assert f"scores/tester@{version}" in slots
 
 

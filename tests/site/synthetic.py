@@ -12,7 +12,7 @@ from schemas.settings import Settings
 from schemas.submission import System
 from schemas.tables.model_calls import MODEL_CALLS, ModelCallRow
 from schemas.tables.papers import PAPERS
-from schemas.tables.runs import OUTCOMES, RUNS, SEARCHES, OutcomeRow, RunRow, SearchRow
+from schemas.tables.runs import OUTCOMES, RUNS, SEARCHES, STEPS, OutcomeRow, RunRow, SearchRow, StepRow
 from schemas.tables.submissions import SUBMISSIONS, SubmissionRow
 from tasks.ranking.answers import SystemSettings
 from tasks.ranking.scores import ScoreSettings, scores
@@ -71,8 +71,12 @@ def _run(
     searches = [
         SearchRow(t, 0, f"survey {t} {HOSTILE}", "bm25", depth, depth, 1, depth, 1, 0, 1)._asdict() for t in qrels
     ]
+    shown = {t: [paper for paper in hits if paper["topic_id"] == t][:10] for t in qrels}
+    steps = [StepRow(t, 0, 0, [paper["corpus_id"] for paper in shown[t]], depth)._asdict() for t in qrels]
+    steps += [StepRow(t, 1, None, [1000 * t], 1)._asdict() for t in qrels]
     ended = [OutcomeRow(t, "scored", None, fallback=False)._asdict() for t in qrels]
     tables: dict[str, Any] = {"part": (RUNS, hits), "searches": (SEARCHES, searches), "outcomes": (OUTCOMES, ended)}
+    tables["steps"] = (STEPS, steps)
     if "@" in tag:
         told = [SubmissionRow(str(t), True, depth, 0, 0, 1, 100, 10, 0.01, 2.0)._asdict() for t in qrels]
         system = System(name=tag.partition("@")[0], version="1", contact="hidden@example.org")

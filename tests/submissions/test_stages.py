@@ -11,7 +11,7 @@ from schemas.mindmap import parse_tree
 from schemas.submission import Entry, Handed, Sample, Submission, System
 from schemas.tables.mindmaps import MINDMAPS
 from schemas.tables.paperqa_questions import PAPERQA_ANNOTATIONS, PAPERQA_QUESTIONS
-from schemas.tables.runs import SearchRow
+from schemas.tables.runs import SearchRow, StepRow
 from tasks.ranking.scores import ScoreSettings, scores
 from tasks.store.dataset import Dataset
 from tasks.store.store import Request, Store
@@ -28,6 +28,7 @@ from tests.published import publish, publish_documents, publish_surveys, publish
 SURVEY, LATE, FIRST, SECOND, THIRD = 50, 51, 60, 61, 62
 SYSTEM = System(name="agent", version="1")
 QRELS = {7: {FIRST: 2, SECOND: 1}, 8: {THIRD: 1}, 9: {FIRST: 1}}
+STEP = StepRow(7, 0, 0, [FIRST], 2)
 SEARCH = SearchRow(7, 0, "birds", "bm25", 10, 2, 1, 10, 1, 2, 0)
 
 
@@ -65,11 +66,13 @@ def test_a_ranking_becomes_a_run_with_searches_outcomes_and_counts(store: Store,
         Submission.model_validate({"ranking": [SECOND, LATE, FIRST, SECOND, 404], "usage": {"usd": 0.5}}),
         (FIRST,),
         (SEARCH,),
+        (STEP,),
     )
     dataset = build(store, entry({"7": first, "8": handed(status="over_budget", note="no money")}), inputs)
     run = pl.read_parquet(dataset.files())
     assert run.rows() == [(7, SECOND, 1, -1.0, "agent@1"), (7, FIRST, 2, -2.0, "agent@1")]
     assert pl.read_parquet(dataset.files("searches")).rows() == [tuple(SEARCH)]
+    assert pl.read_parquet(dataset.files("steps")).rows() == [tuple(STEP)]
     assert pl.read_parquet(dataset.files("outcomes")).rows() == [
         (7, "scored", None, False),
         (8, "over_budget", "no money", False),

@@ -12,6 +12,7 @@ import numpy as np
 from schemas.errors import ArenaError, BadInput
 from schemas.identifiers import CorpusId
 from schemas.llm import Message, ModelName, Reply
+from schemas.tables.runs import StepRow
 from schemas.topic import Hit, Topic
 from tasks.llm.asker import Asker
 from tasks.ranking.baseline import Baseline, Kit, collect_baselines, load_entry
@@ -58,6 +59,10 @@ class _RemoteDesk(ResearchDesk):
     @property
     def searches(self) -> tuple[Search, ...]:
         return tuple(Search(*row) for row in self._parent.call("searches"))
+
+    @property
+    def steps(self) -> tuple[StepRow, ...]:
+        return tuple(StepRow(*row) for row in self._parent.call("steps"))
 
     @property
     def engines(self) -> tuple[str, ...]:

@@ -61,6 +61,7 @@ _CALLS: Mapping[str, Callable[..., Any]] = {
     "document_frequency": lambda kit, term: kit.desk.document_frequency(term),
     "require_allowed": lambda kit, ids: kit.desk.require_allowed(ids),
     "searches": lambda kit: [list(search) for search in kit.desk.searches],
+    "steps": lambda kit: [list(step) for step in kit.desk.steps],
     "engines": lambda kit: list(kit.desk.engines),
     "primary": lambda kit: kit.desk.primary,
     "has_graph": lambda kit: kit.desk.has_graph,
