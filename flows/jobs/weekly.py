@@ -1,9 +1,10 @@
 """The weekly flow: fetches a new release, checks it, builds it, runs systems on it and publishes the edition."""
 
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from prefect import flow, task
+from prefect import flow, get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
@@ -64,6 +65,9 @@ class WeekSettings(Settings):
     )
     fetch: FetchSettings = Field(default=FetchSettings(), description="What to fetch, and how.")
     gate: GateSettings = Field(default=GateSettings(), description="When to refuse a release.")
+    site: str = Field(
+        default="", description="Folder that the site of the leaderboards is written to in the end; empty: none."
+    )
 
 
 class Week(NamedTuple):
@@ -132,7 +136,17 @@ def weekly(
     emit_edition_published(week.release, week.release)
     trees = settings.organization is not None
     publish_results(pipeline, built, "discovery", trees=trees, before=last.name if last else None)
+    if settings.site:
+        _write_site(store, Path(settings.site))
     return built
+
+
+@task(name="write-site", task_run_name="write the site", cache_policy=NO_CACHE)
+def _write_site(store: Store, folder: Path) -> None:
+    from tasks.site.site import write_site
+
+    written = write_site(store, Editions(store).names(), folder)
+    get_run_logger().info("site: %d pages on %d editions: %s", written.pages, len(written.editions), folder)
 
 
 def _last_published(store: Store) -> EditionManifest | None:

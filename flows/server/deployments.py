@@ -157,12 +157,15 @@ def deployment_entry(job: Job, installation: Installation | None = None) -> Entr
     installation = installation or Installation()
     own = installation.jobs.get(job.name, JobSettings())
     schedule = None if own.schedule == "none" else own.schedule or job.schedule
+    parameters = {**job.parameters, **own.parameters}
+    if installation.site and job.name == "weekly":
+        parameters["settings"] = {"site": installation.site, **parameters.get("settings", {})}
     entry: Entry = {
         "name": job.deployment,
         "entrypoint": job.entrypoint,
         "description": job.description(),
         "tags": [TAG, job.kind],
-        "parameters": {**job.parameters, **own.parameters},
+        "parameters": parameters,
         "enforce_parameter_schema": True,
         "work_pool": {
             "name": own.pool or (installation.gpu_pool if job.pool == "gpu" else job.pool),

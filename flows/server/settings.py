@@ -62,6 +62,10 @@ class DeploySettings(Settings):
         description="Notification block, as type/name (slack-webhook/ops), for published editions and for runs that "
         "failed, crashed or are late.",
     )
+    site: str | None = Field(
+        default=None,
+        description="Folder that the weekly job writes the site of leaderboards to, as workers see it; left out: none.",
+    )
 
 
 class JobSettings(Settings):

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from tasks.site.edition_pages import EditionSite
@@ -24,9 +25,6 @@ FOOT = {
 }
 """What stands below every page."""
 
-MADE = "site.js"
-"""File by which a folder is known to hold a site."""
-
 
 class Written(NamedTuple):
     """What was written."""
@@ -36,7 +34,7 @@ class Written(NamedTuple):
 
 
 def write_site(store: Store, editions: Sequence[str], folder: Path) -> Written:
-    """Writes the site, and puts it in the place of an earlier one in the folder.
+    """Writes the site, and puts it in the place of an earlier one in the folder, whose pages can be read until then.
 
     Args:
         store: Where the editions are.
@@ -47,11 +45,28 @@ def write_site(store: Store, editions: Sequence[str], folder: Path) -> Written:
         UsageError: There is no such edition.
         StoreError: A dataset is damaged.
     """
-    for name in editions:
-        if (folder / name / "index.html").is_file() and (folder / MADE).is_file():
-            shutil.rmtree(folder / name)
     folder.mkdir(parents=True, exist_ok=True)
-    for room, name in (("reports", "style.css"), ("site", MADE)):
+    with TemporaryDirectory(dir=folder, prefix=".new-") as name:
+        made = Path(name)
+        pages = _write(store, editions, made)
+        for path in sorted(made.iterdir(), key=lambda path: (path.is_file(), path.name)):
+            _put(path, folder / path.name)
+    return Written(tuple(editions), pages)
+
+
+def _put(path: Path, target: Path) -> None:
+    """Puts a file, or the folder of an edition, into the place of an earlier one."""
+    if (target / "index.html").is_file():
+        target.rename(path.with_name(f".old-{path.name}"))
+    if path.is_dir() and target.is_dir():
+        shutil.copytree(path, target, dirs_exist_ok=True)
+    else:
+        path.replace(target)
+
+
+def _write(store: Store, editions: Sequence[str], folder: Path) -> int:
+    """Writes all files into an empty folder; returns the number of pages."""
+    for room, name in (("reports", "style.css"), ("site", "site.js")):
         shutil.copyfile(Path(__file__).parents[1] / room / name, folder / name)
     made = [_open(store, folder, name) for name in editions]
     for one in made:
@@ -59,7 +74,7 @@ def write_site(store: Store, editions: Sequence[str], folder: Path) -> Written:
     shelf = Shelf(folder, "", FOOT)
     for page in _front_pages(made):
         shelf.write(page)
-    return Written(tuple(editions), sum(1 for _ in folder.rglob("*.html")))
+    return sum(1 for _ in folder.rglob("*.html"))
 
 
 def _open(store: Store, folder: Path, name: str) -> EditionSite:

@@ -3,6 +3,7 @@
 import csv
 import itertools
 import json
+import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from scipy import stats
 
 from flows.cli import app
+from schemas.errors import UsageError
 from tasks.exports.edition import open_edition
 from tasks.site.site import write_site
 from tasks.store.store import Store
@@ -121,6 +123,22 @@ def test_a_topics_page_shows_what_each_run_found_and_missed(written: Site) -> No
     assert "https://api.semanticscholar.org/CorpusID:3000" in links
 
 
+@pytest.mark.parametrize("tag", [OURS[0], THEIRS], ids=["plug-in", "served"])
+def test_a_topics_page_shows_each_runs_queries_with_their_hits(tag: str, written: Site) -> None:
+    run = open_edition(written.store.root, NEW).run(tag)[3]
+    page = (written.folder / NEW / "topics" / "3.html").read_text()
+    trails = re.findall(
+        r'<details class="small">\n<summary>(.*?)</summary>\n<ol>\n(.*?)</ol></details>', page, re.DOTALL
+    )
+    steps = next(steps for summary, steps in trails if tag in summary)
+    query, reading = re.findall(r"<li>(.*?)</li>", steps)
+    assert query.startswith("bm25 (20 of 20, 2 not shown): survey 3 ")
+    assert reading.startswith("read 1 document<br>") and 'CorpusID:3000"' in reading
+    assert [int(paper) for paper in re.findall(r'CorpusID:(\d+)"', query)] == [paper for paper, _ in run[:10]]
+    relevant = [paper for paper, _ in run[:10] if paper // 1000 == 3]
+    assert re.findall(r">#(\d+) Paper (\d+)", query) == [(str(paper - 3000 + 1), str(paper)) for paper in relevant]
+
+
 def test_downloads_hold_the_runs_and_all_scores(written: Site) -> None:
     files = written.folder / NEW / "files"
     lines = (files / "runs" / f"{OURS[0]}.txt").read_text().splitlines()
@@ -165,6 +183,9 @@ def test_a_second_site_takes_the_place_of_the_first_and_leaves_other_files(tmp_p
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file() and path.name != "99.html"}
     write_site(store, [OLD], out)
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before, "equal stores, equal bytes"
+    with pytest.raises(UsageError, match="no edition"):
+        write_site(store, [OLD, NEW], out)
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before, "it stays"
 
 
 def test_an_edition_without_runs_has_a_page(tmp_path: Path) -> None:

@@ -78,6 +78,7 @@ def week(tmp_path: Path, server: S2Server, monkeypatch: pytest.MonkeyPatch) -> A
         index=IndexSettings(encoder=EncoderSettings(model=str(save_tiny_model(tmp_path / "tiny", seed=0)))),
         runs=RunSettings(baselines=("title",), retrievers=("bm25", "dense")),
         fetch=FetchSettings(spare_gib=0),
+        site=str(tmp_path / "site"),
     )
 
     def run(folder: Path = tmp_path) -> Any:
@@ -99,8 +100,10 @@ def test_weeks_follow_each_other_and_nothing_happens_twice(week: Any, server: S2
     changed = records[5] | {"title": "Another title altogether"}
     offer(server, FIRST, SECOND, [changed], [survey["corpusid"]])
     offer(server, SECOND, THIRD, [changed | {"title": "Once more"}], [])
+    assert FIRST in (site := tmp_path / "site" / "index.html").read_text()
     assert week().is_completed()
     assert editions.names() == [FIRST, THIRD]
+    assert f'href="{THIRD}/index.html"' in site.read_text(), "the site shows the new week"
     store = Store(tmp_path / "store")
     papers = pl.read_parquet(store.open(editions.load(THIRD).slots["papers"]).files())
     assert papers.filter(corpus_id=records[5]["corpusid"])["title"].to_list() == ["Once more"]

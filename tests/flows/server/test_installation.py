@@ -129,8 +129,9 @@ def test_the_file_sets_parameters_schedule_and_pool_and_what_people_saved_surviv
     assert {c.what for c in again} == {"unchanged"}
     assert [c.name for c in changed if c.what == "updated"] == ["weekly"]
 
-    deploy(client, installed("diffs"), JOBS, overwrite=["weekly"])
-    assert client.read_deployment_by_name(WEEKLY).parameters == {"settings": {"way": "diffs"}}
+    deploy(client, installed("diffs").model_copy(update={"site": "/srv/site"}), JOBS, overwrite=["weekly"])
+    found = client.read_deployment_by_name(WEEKLY)
+    assert found.parameters == {"settings": {"site": "/srv/site", "way": "diffs"}}
     client.update_global_concurrency_limit(MODELS, GlobalConcurrencyLimitUpdate(limit=2))
 
 
