@@ -19,3 +19,14 @@ class DocumentRow(NamedTuple):
 
 
 DOCUMENTS = declare(Table("documents", DocumentRow, key=("corpus_id",), order=("corpus_id",)))
+
+
+class DetailRow(NamedTuple):
+    """What a document shows beside its text."""
+
+    corpus_id: Annotated[int, Column(pa.int64(), "Semantic Scholar's id of the paper")]
+    venue: Annotated[str | None, Column(pa.string(), "Venue's name")]
+    authors: Annotated[list[str], Column(pa.list_(pa.string()), "Names in printed order")]
+
+
+DETAILS = declare(Table("details", DetailRow, key=("corpus_id",), order=("corpus_id",)))

@@ -16,8 +16,10 @@ from schemas.manifest import EditionManifest
 from schemas.paperqa import Question
 from schemas.settings import REQUIRED_DATASETS, Resources, RetrieverName, TopicSubset
 from schemas.submission import Sample, Task
+from schemas.tables.documents import DetailRow
 from schemas.topic import Topic
-from tasks.corpus.edges import EdgeSettings, edges
+from tasks.corpus.details import details
+from tasks.corpus.edges import edges
 from tasks.paperqa.paper_library import PaperLibrary
 from tasks.paperqa.runs import read_questions
 from tasks.retrieval.backend import SearchBackend, open_backend
@@ -27,6 +29,7 @@ from tasks.retrieval.retriever import NEVER, Allowed
 from tasks.service.problems import Refused
 from tasks.store.dataset import Dataset
 from tasks.store.editions import Editions
+from tasks.store.stage import AnyStage
 from tasks.store.store import Request, Store
 from tasks.submissions.topics import Asked, asked_topics
 
@@ -43,14 +46,6 @@ class Title(NamedTuple):
 
     corpus_id: int
     title: str | None
-
-
-class Details(NamedTuple):
-    """What a document shows beside its text."""
-
-    corpus_id: int
-    venue: str | None
-    authors: list[str]
 
 
 class Means(NamedTuple):
@@ -139,23 +134,24 @@ class ServedEdition:
         """The engines, the leakage filter's facts and the citation graph."""
         slots = {name: f"{name}/{self.field}" for name in REQUIRED_DATASETS[self.engine]}
         found = {name: self.datasets[slot] for name, slot in slots.items()}
-        found |= {name: self.datasets[name] for name in ("documents", "surveys")} | {"edges": self._edges()}
+        found |= {name: self.datasets[name] for name in ("documents", "surveys")}
+        found["edges"] = self._beside(edges)
         return open_backend(self.engine, found, self._means.resources)
 
-    def _edges(self) -> Dataset:
-        """Returns the edges; of an edition that was built before there were any, they are made beside it."""
-        if "edges" in self.datasets:
-            return self.datasets["edges"]
-        inputs = {name: self.manifest.slots[slot] for name, slot in edges.inputs.items()}
-        return self._store.open(self._store.build(Request(edges, EdgeSettings(), inputs), self._means.resources).ref)
+    def _beside(self, stage: AnyStage) -> Dataset:
+        """Returns a dataset of the edition; where the edition does not have it, it is made beside it."""
+        if stage.name in self.datasets:
+            return self.datasets[stage.name]
+        inputs = {name: self.manifest.slots[slot] for name, slot in stage.inputs.items()}
+        return self._store.open(self._store.build(Request(stage, stage.settings(), inputs), self._means.resources).ref)
 
     @cached_property
     def _titles(self) -> RowReader[Title]:
         return RowReader(self.datasets["documents"], Title)
 
     @cached_property
-    def _details(self) -> RowReader[Details]:
-        return RowReader(self.datasets["papers"], Details)
+    def _details(self) -> RowReader[DetailRow]:
+        return RowReader(self._beside(details), DetailRow)
 
     @cached_property
     def library(self) -> PaperLibrary:
@@ -199,8 +195,8 @@ class ServedEdition:
         """Returns documents in the order of `ids`."""
         rows = zip(desk.read(ids), self._details.read(ids), self.years(ids), strict=True)
         return [
-            {**read._asdict(), "year": year, "venue": details.venue, "authors": list(details.authors or ())}
-            for read, details, year in rows
+            {**read._asdict(), "year": year, "venue": detail.venue, "authors": list(detail.authors or ())}
+            for read, detail, year in rows
         ]
 
     def years(self, ids: Sequence[int]) -> list[int | None]:

@@ -1,11 +1,16 @@
 """The corpus rule, and the limit that keeps what topics need."""
 
+import pyarrow.parquet as pq
 import pytest
 
+from schemas.errors import BadInput
 from schemas.manifest import Ref
+from schemas.tables.documents import DOCUMENTS, DetailRow
 from schemas.tables.papers import PAPERS
 from schemas.tables.references import REFERENCES
-from tasks.corpus.documents import DocumentSettings, documents
+from tasks.corpus.details import details
+from tasks.corpus.documents import ROW_GROUP, DocumentSettings, documents
+from tasks.retrieval.documents import RowReader
 from tests.corpus.conftest import Corpus
 
 PAPERS_ROWS = [
@@ -60,3 +65,20 @@ def test_limit_keeps_every_cited_document_and_no_other_beyond_it(corpus: Corpus)
 def test_larger_limit_adds_documents_and_removes_none(corpus: Corpus):
     assert kept(corpus, 20, [7]) < kept(corpus, 40, [7])
     assert len(kept(corpus, 500, [7])) == 80
+
+
+def test_details_are_read_in_small_row_groups_and_are_those_of_the_documents(corpus: Corpus):
+    rows = [
+        {"corpus_id": i, "title": "t", "abstract": "a" if i % 5 else None, "venue": f"V {i}", "authors": [f"A {i}"]}
+        for i in range(1500)
+    ]
+    papers = corpus.given("papers", {PAPERS: rows}, buckets=2)
+    chosen = corpus.given("documents", {DOCUMENTS: [{"corpus_id": i} for i in range(1500) if i % 5]}, buckets=2)
+    built = corpus.build(details, documents=chosen, papers=papers)
+    assert built.table().num_rows == 1200
+    groups = [pq.read_metadata(path).row_group(0).num_rows for path in built.files()]
+    assert groups == [ROW_GROUP] * 2
+    reader = RowReader(built, DetailRow)
+    assert reader.read([1499, 1, 2]) == [(1499, "V 1499", ["A 1499"]), (1, "V 1", ["A 1"]), (2, "V 2", ["A 2"])]
+    with pytest.raises(BadInput, match="document 5 is not in the corpus"):
+        reader.read([5])
