@@ -18,6 +18,7 @@ from schemas.secrets import learn
 from tasks.http.retry import RetryRules, wait_s
 from tasks.llm.budget import Budget
 from tasks.llm.cache import Cache
+from tasks.llm.collector import slow_down, speed_up
 from tasks.llm.database import Database
 from tasks.llm.exchange import FINAL, NOT_SENT, READABLE, Call, Exchange, SendResult, read_outcome, to_exchange
 from tasks.llm.gate import Gate
@@ -276,12 +277,15 @@ class Door:
             from tasks.llm.provider import OpenAiProvider  # replay and cache must work without the openai package
 
             self._provider = OpenAiProvider(self.settings, self._api_key)
+            slow_down()
         return self._provider
 
     async def close(self) -> None:
         """Closes connections and files. Callers must have ended their own calls before."""
-        if self._provider:
-            await self._provider.close()
+        provider, self._provider = self._provider, None
+        if provider:
+            await provider.close()
+            speed_up()
         if self.replay:
             self.replay.close()
         self.budget.close()
