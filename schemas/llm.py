@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil
@@ -269,6 +269,14 @@ class Demand(NamedTuple):
     written: float
 
 
+class Rehearsed(NamedTuple):
+    """A call that was looked up and not sent: what it would use, and at most; `cached`: its reply is stored."""
+
+    cached: bool
+    likely: Usage
+    bound: Usage
+
+
 class Estimate(NamedTuple):
     """What a set of requests would cost before it is sent.
 
@@ -281,3 +289,11 @@ class Estimate(NamedTuple):
     tokens: Tokens
     usd: float
     usd_bound: float
+
+    @classmethod
+    def of(cls, rehearsed: Collection[Rehearsed]) -> "Estimate":
+        """Sums up calls; those whose replies are stored are free."""
+        new = [call for call in rehearsed if not call.cached]
+        tokens = Tokens(sum(call.likely.tokens.input for call in new), sum(call.likely.tokens.output for call in new))
+        usd, bound = sum(call.likely.nano_usd for call in new) / 1e9, sum(call.bound.nano_usd for call in new) / 1e9
+        return cls(len(rehearsed), len(rehearsed) - len(new), tokens, usd, bound)

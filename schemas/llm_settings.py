@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import ConfigDict, Field, SecretStr, field_validator
 
-from schemas.llm import ModelName, Price
+from schemas.llm import ModelName, Price, Rehearsed
 from schemas.llm_profile import ModelProfile, StructuredOutput, TokenField
 from schemas.settings import Settings
 
@@ -131,7 +131,11 @@ def _host(url: str) -> str:
 
 
 class LlmAccess(NamedTuple):
-    """What a stage needs to ask a model; never part of a key, never stored."""
+    """What a stage needs to ask a model; never part of a key, never stored.
+
+    With a `rehearsal`, nothing is sent: calls are noted there by key, and those without a stored reply fail.
+    """
 
     settings: LlmSettings
     api_key: SecretStr | None = None
+    rehearsal: dict[str, Rehearsed] | None = None

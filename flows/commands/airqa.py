@@ -9,22 +9,25 @@ from typing import Annotated
 import polars as pl
 
 from flows.commands.display import Display
+from flows.commands.estimate import show_calls, show_rehearsal
 from flows.commands.options import FLAT, Folder, Whole
 from flows.commands.terminal import show_json, show_rows, show_text
 from flows.pipeline import summaries as tables
 from flows.pipeline.machine import Machine, StoreFolder
 from flows.pipeline.models import choose_model, model_access
-from flows.pipeline.paperqa_walk import answer_questions
+from flows.pipeline.paperqa_walk import answer_questions, plan_questions
 from flows.pipeline.plans.paperqa import PaperQaFiles, PaperQaPlan
 from flows.pipeline.stages import StageControl
 from flows.pipeline.walk import Pipeline, Slots
 from schemas.identifiers import EditionName
+from schemas.llm import Estimate, Rehearsed
 from tasks.demo.paperqa import write_synthetic
 from tasks.llm.asker import Asker, open_door
 from tasks.paperqa.answer_files import read_answers
 from tasks.paperqa.answer_judge import DoorJudge
 from tasks.paperqa.averages import micro_average, score_answers
 from tasks.paperqa.checks import RULES, check_questions
+from tasks.paperqa.files import RELEASE
 from tasks.paperqa.pdf import extract_folder
 from tasks.paperqa.questions import load_questions
 from tasks.store.store import Store
@@ -62,6 +65,7 @@ def run(
     to: Path | None = None,
     control: Annotated[StageControl, FLAT] = StageControl(),
     machine: Annotated[Machine | None, FLAT] = None,
+    dry_run: bool = False,
     json: bool = False,
 ) -> None:
     """Run systems on questions about papers, score their answers and write the report.
@@ -71,12 +75,16 @@ def run(
     Args:
         edition: Name of the edition; a new one starts when none has this name.
         to: Folder to copy the report to.
+        dry_run: Build the library, estimate the language model calls and their cost, and stop.
         json: Print means as JSON.
     """
     machine = machine or Machine()
     store = Store(machine.root)
     with Display() as display:
         pipeline = Pipeline(store, edition, display.executor(store, machine), control)
+        if dry_run:
+            show_rehearsal(pipeline, plan_questions(pipeline, files, settings), machine, RELEASE, json)
+            return
         built = answer_questions(pipeline, files, settings)
     page = store.folder(built["airqa/report"])
     if to:
@@ -105,6 +113,7 @@ def score(
     judge: str | None = None,
     repair: bool = False,
     folder: Folder = None,
+    dry_run: bool = False,
     json: bool = False,
 ) -> None:
     """Score a file of answers: the micro-average over all questions, and by tag.
@@ -114,16 +123,23 @@ def score(
         answers: JSON lines {"uuid": ..., "answer": ...}, or {uuid: answer}. A question without one counts 0.
         judge: Model that grades free text; without one such answers are unscored and count 0.
         repair: Repair known mistakes in the published questions.
+        dry_run: Estimate the judge's calls and their cost, and ask none.
         json: Print averages and every score as JSON.
     """
     examples = load_questions(questions, repair)
     root = (folder or StoreFolder()).root
     model = choose_model(root, judge) if judge else None
-    with open_door(model_access(root), model) if model else nullcontext() as door:
+    access, noted = model_access(root), dict[str, Rehearsed]()
+    if access and dry_run:
+        access = access._replace(rehearsal=noted)
+    with open_door(access, model) if model else nullcontext() as door:
         asked = DoorJudge(Asker(door, "airqa_score", model, answers.name)) if door and model else None
         scores = score_answers(examples, read_answers(answers), asked)
         if asked and asked.trouble:
             raise asked.trouble
+    if dry_run:
+        show_calls(Estimate.of(noted.values()), json)
+        return
     means = micro_average(examples, scores)
     if json:
         found = {name: vars(mean) for name, mean in means.items()}

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from flows.commands.capacity import show_plan
+from flows.commands.estimate import show_rehearsal
 from flows.commands.options import FLAT, Count, open_pipeline
 from flows.commands.terminal import show_json, show_rows, show_text
 from flows.pipeline import summaries as tables
@@ -27,6 +28,7 @@ def build(
     settings: Annotated[CorpusSettings, FLAT] = CorpusSettings(),
     control: Annotated[StageControl, FLAT] = StageControl(),
     machine: Annotated[Machine | None, FLAT] = None,
+    dry_run: bool = False,
     plan: bool = False,
     json: bool = False,
 ) -> None:
@@ -37,6 +39,7 @@ def build(
         edition: Name of the edition; left out: the release.
         from_edition: Start from this edition's records and apply the diffs up to the release (left out: the newest that
             diffs lead to). The result equals that of reading the whole release, at the cost of what changed.
+        dry_run: Build what needs no language model, estimate the calls of the first stage that does, and stop.
         plan: Build nothing; say rows, disk, memory and hours by stage, and whether this machine suffices.
         json: Print the datasets as JSON.
     """
@@ -46,6 +49,9 @@ def build(
     with open_pipeline(machine, edition or name, control, new=True) as pipeline:
         if plan:
             show_plan(pipeline, pipeline.plan_corpus(settings, source), machine, json)
+            return
+        if dry_run:
+            show_rehearsal(pipeline, pipeline.plan_corpus(settings, source), machine, name, json)
             return
         built = (
             pipeline.build_corpus(settings, source)

@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
+from flows.commands.estimate import show_calls
 from flows.commands.options import Folder, open_store
 from flows.commands.terminal import show_json, show_rows
 from flows.pipeline.models import choose_model, model_access
 from flows.pipeline.walk import choose_edition
 from schemas.errors import UsageError
 from schemas.identifiers import EditionName
+from schemas.llm import Estimate, Rehearsed
 from tasks.corpus.selector_scoring import score_selector
 from tasks.corpus.survey_selector import connect_model, find_selector
 from tasks.store.editions import Editions
@@ -21,6 +23,7 @@ def selector(
     model: str | None = None,
     edition: EditionName | None = None,
     folder: Folder = None,
+    dry_run: bool = False,
     json: bool = False,
 ) -> None:
     """Compare a survey selector with human labels, over the papers of an edition.
@@ -30,6 +33,7 @@ def selector(
         name: Name of the selector.
         model: Language model, for a selector that uses one; left out: the machine's ARENA_LLM_MODEL.
         edition: Name of the edition; may be left out when there is only one.
+        dry_run: Estimate the language model calls and their cost, and ask none.
         json: Print as JSON.
     """
     store = open_store(folder)
@@ -39,8 +43,14 @@ def selector(
         raise UsageError(f"edition {chosen} has no papers; run: arena build")
     chosen_selector = find_selector(name)
     asked = choose_model(store.root, model) if chosen_selector.prompt_id else None
-    with connect_model(model_access(store.root) if asked else None, asked) as connection:
+    access, noted = model_access(store.root), dict[str, Rehearsed]()
+    if access and dry_run:
+        access = access._replace(rehearsal=noted)
+    with connect_model(access if asked else None, asked) as connection:
         found = score_selector(labels, store.open(papers), chosen_selector, connection=connection)
+    if dry_run:
+        show_calls(Estimate.of(noted.values()), json)
+        return
     if json:
         show_json({**found._asdict(), "confusions": [wrong._asdict() for wrong in found.confusions]})
         return

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 from flows.commands.capacity import show_plan
+from flows.commands.estimate import show_usual_demand
 from flows.commands.options import FLAT, open_pipeline
 from flows.commands.terminal import show_json, show_rows, show_scores
 from flows.pipeline import summaries as tables
@@ -110,7 +111,7 @@ class _Shown(NamedTuple):
     def estimate(self, pipeline: Pipeline, steps: Sequence[Step]) -> None:
         """Prints the estimate."""
         if self.dry_run:
-            _show_estimate(pipeline, steps, self.json)
+            show_usual_demand(pipeline, steps, self.json)
         else:
             show_plan(pipeline, steps, self.machine, self.json)
 
@@ -129,16 +130,3 @@ def _run_systems(
         return
     for label, rows in found.items():
         show_scores(rows, task, f"edition {pipeline.edition}, {label} labels")
-
-
-def _show_estimate(pipeline: Pipeline, steps: Sequence[Step], json: bool) -> None:
-    """Prints estimates of the language model calls of each step, from what systems usually need."""
-    from flows.pipeline.estimates import estimate_steps
-
-    found = estimate_steps(pipeline.store, pipeline.edition, steps)
-    rows = [step._asdict() for step in found]
-    total = sum(step.usd for step in found)
-    if json:
-        show_json({"edition": pipeline.edition, "estimate": rows, "usd": total})
-    else:
-        show_rows(rows, f"about {sum(step.calls for step in found):,} calls, {total:,.2f} USD; cached calls are free")

@@ -1,40 +1,127 @@
 """Estimates how many language model calls a plan makes and what they cost, before it runs."""
 
 from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import polars as pl
 
+from flows.pipeline.machine import Machine
 from flows.pipeline.models import model_access
 from flows.pipeline.plans.steps import Step
+from flows.pipeline.walk import Pipeline
 from schemas.errors import UsageError
-from schemas.llm import Demand, Tokens
+from schemas.llm import Demand, Estimate, ModelName, Rehearsed, Tokens
 from schemas.manifest import Ref
 from tasks.llm.prices import price_of
 from tasks.llm.usage import CALLS
 from tasks.organization.builder import find_builder
 from tasks.organization.organize import OrganizeSettings
+from tasks.paperqa.baseline import find_paperqa_baseline
+from tasks.paperqa.runs import PaperQaSettings
 from tasks.ranking.baseline import find_baseline
 from tasks.ranking.evaluated_topics import evaluated_topics
 from tasks.ranking.runs import SystemSettings
 from tasks.store.editions import Editions
 from tasks.store.store import Request, Store
+from tasks.store.workspace import Workspace
 
 
 class StepEstimate(NamedTuple):
     """Calls, tokens and cost of one step; none for a step whose dataset exists.
 
-    `measured`: they are what the latest run of the same system used for a topic, in place of the usual values.
+    `subjects` are the topics, papers or questions that it reads, `cached` are calls whose replies are stored.
+    `measured`: they are what the latest run of the same system used for a subject, in place of the usual values.
     """
 
     slot: str
     model: str
-    topics: int
+    subjects: int
     calls: int
     input_tokens: int
     output_tokens: int
     usd: float
     measured: bool = False
+    cached: int = 0
+
+
+class Rehearsal(NamedTuple):
+    """What the steps of a plan would ask, and the slots for which that cannot be said before the others are built."""
+
+    found: list[StepEstimate]
+    later: list[str]
+
+
+def rehearse_steps(pipeline: Pipeline, steps: Sequence[Step], machine: Machine, release: str | None) -> Rehearsal:
+    """Builds the steps that ask no model, and estimates those that do by running them with nothing sent.
+
+    So prompts have their real lengths, and calls whose replies are stored cost nothing. A system that asks several
+    times is not followed beyond its first new call: what comes after it is what such systems usually need.
+
+    Args:
+        pipeline: The edition.
+        steps: In order.
+        machine: Where the stages run.
+        release: As for `Pipeline.walk`.
+
+    Raises:
+        UsageError: No endpoint is set up.
+        ArenaError: A stage failed.
+    """
+    told, later = list[StepEstimate](), list[str]()
+    for step in steps:
+        if set(later) & set(map(str, step.inputs.values())):
+            later.append(step.slot)
+            continue
+        model = next((value for _, value in step.settings if isinstance(value, ModelName)), None)
+        editions = Editions(pipeline.store)
+        slots = editions.load(pipeline.edition).slots if pipeline.edition in editions.names() else {}
+        if model is None or _exists(pipeline.store, slots, step):
+            pipeline.walk([step], release=release)
+            if model:
+                told.append(StepEstimate(step.slot, model.model, 0, 0, 0, 0, 0.0))
+            continue
+        told.append(_rehearse(pipeline, step, model, slots, machine))
+        later.append(step.slot)
+    return Rehearsal(told, [slot for slot in later if slot not in {found.slot for found in told}])
+
+
+def _rehearse(
+    pipeline: Pipeline, step: Step, model: ModelName, slots: dict[str, Ref], machine: Machine
+) -> StepEstimate:
+    """Runs a step in a folder that is thrown away, and sums up the calls that it would make."""
+    store, noted = pipeline.store, dict[str, Rehearsed]()
+    inputs = {
+        name: store.open(item) if isinstance(item, Ref) else item
+        for name, item in pipeline.inputs_of(step, slots).items()
+    }
+    access = model_access(store.root, pipeline.control.budget(pipeline.edition))
+    with TemporaryDirectory(dir=store.root / ".staging") as folder:
+        work = Workspace(
+            step.stage.name,
+            Path(folder),
+            step.settings,
+            inputs,
+            machine,
+            store.published(step.stage.name),
+            llm=access and access._replace(rehearsal=noted),
+            version=step.stage.version,
+        )
+        step.stage(work)
+        subjects = work.counts().read
+    sums = Estimate.of(noted.values())
+    usual = _used_before(store, step)
+    demand = usual or (
+        find_paperqa_baseline(step.settings.baseline).asks if isinstance(step.settings, PaperQaSettings) else None
+    )
+    if access is None or demand is None or demand.calls <= 1:
+        return StepEstimate(step.slot, model.model, subjects, sums.calls, *sums.tokens, sums.usd, cached=sums.cached)
+    begun = sums.calls - sums.cached  # each of these subjects was followed up to its first new call
+    tokens = Tokens(round(begun * demand.read), round(begun * demand.written))
+    usd = price_of(access.settings, model.model).nano_usd(tokens) / 1e9
+    calls = round(begun * demand.calls) + sums.cached
+    return StepEstimate(step.slot, model.model, subjects, calls, *tokens, usd, usual is not None, sums.cached)
 
 
 def estimate_steps(store: Store, edition: str, steps: Sequence[Step]) -> list[StepEstimate]:
@@ -83,10 +170,10 @@ def _exists(store: Store, slots: dict[str, Ref], step: Step) -> bool:
 
 def _used_before(store: Store, step: Step) -> Demand | None:
     """Returns what the latest run of the same system used for a topic on average; None: the store has no such run."""
-    name = "baseline" if isinstance(step.settings, SystemSettings) else "builder"
+    parameters = step.settings.model_dump(include={"baseline", "builder", "protocol", "scope", "limits"})
     for dataset in store.published(step.stage.name):
         manifest = dataset.manifest
-        if manifest.parameters.get(name) != getattr(step.settings, name) or not manifest.counts.read:
+        if not parameters.items() <= manifest.parameters.items() or not manifest.counts.read:
             continue
         if files := dataset.files(CALLS):
             calls = pl.read_parquet(files, columns=["keys", "input_tokens", "output_tokens"])

@@ -203,14 +203,19 @@ class Pipeline:
         for index, step in enumerate(steps):
             if self.control.until and stage_position(step.stage.name) > stage_position(self.control.until):
                 continue
-            request = Request(step.stage, step.settings, self._inputs(step, known | built))
+            request = Request(step.stage, step.settings, self.inputs_of(step, known | built))
             forced = step.stage.name in self.control.force
             label = StageLabel(step.slot, forced, budget, place=(index, len(steps)))
             built[step.slot] = self.execute(request, label)
             editions.record(self.edition, release, {step.slot: built[step.slot]})
         return built
 
-    def _inputs(self, step: Step, slots: Slots) -> dict[str, Ref | ReleaseDataset]:
+    def inputs_of(self, step: Step, slots: Slots) -> dict[str, Ref | ReleaseDataset]:
+        """Returns a step's inputs.
+
+        Raises:
+            UsageError: A slot that it needs is missing.
+        """
         missing = [slot for slot in step.inputs.values() if isinstance(slot, str) and slot not in slots]
         if missing:
             raise UsageError(

@@ -174,6 +174,7 @@ def open_door(access: LlmAccess | None, model: ModelName) -> Generator[BlockingD
         )
     settings = access.settings.model_copy(update={"provider": model.provider, "model": model.model})
     with BlockingDoor(settings, access.api_key) as door:
+        door.door.rehearsal = access.rehearsal
         yield door
         door.require_healthy()
 

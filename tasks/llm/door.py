@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import SecretStr
 
 from schemas.errors import ArenaError, TransientError
-from schemas.llm import NO_USAGE, AnswerT, CallOutcome, Estimate, Reply, Request, Tokens, Usage
+from schemas.llm import NO_USAGE, AnswerT, CallOutcome, Estimate, Rehearsed, Reply, Request, Tokens, Usage
 from schemas.llm_settings import LlmSettings
 from schemas.secrets import learn
 from tasks.http.retry import RetryRules, wait_s
@@ -58,6 +58,7 @@ class Door:
     Attributes:
         outage: Stops the calls when too many fail.
         stored_only: Whether calls without a stored reply fail, because the batch service has left them unanswered.
+        rehearsal: Where calls are noted instead of being sent; None: they are sent.
 
     Raises:
         StoreError: The cache or replay file cannot be used.
@@ -66,6 +67,7 @@ class Door:
     def __init__(self, settings: LlmSettings, api_key: SecretStr | None = None) -> None:
         self.settings = settings
         self.stored_only = False
+        self.rehearsal: dict[str, Rehearsed] | None = None
         self.profiles = Profiles(settings)
         self.replay = Replay(settings.replay) if settings.replay else None
         self.database = Database(None if settings.replay else settings.cache)
@@ -154,23 +156,24 @@ class Door:
 
     def estimate(self, requests: Iterable[Request[Any]]) -> Estimate:
         """Estimates what requests would cost, without sending any. Cached and replayed calls are free."""
-        calls, cached, tokens, nano_usd, bound = 0, 0, Tokens(), 0, 0
-        for request in requests:
-            asked = self.prepare(request)
-            calls += 1
-            if self.replay or self.cache.find(asked.keyed.key):
-                cached += 1
-                continue
-            call = asked.call()
-            tokens = Tokens(*map(sum, zip(tokens, call.likely.tokens, strict=True)))
-            nano_usd += call.likely.nano_usd
-            bound += call.bound.nano_usd
-        return Estimate(calls, cached, tokens, nano_usd / 1e9, bound / 1e9)
+        noted: dict[str, Rehearsed] = {}
+        for asked in map(self.prepare, requests):
+            self._rehearse(asked, noted)
+        return Estimate.of(noted.values())
+
+    def _rehearse(self, asked: PreparedRequest, noted: dict[str, Rehearsed]) -> Exchange:
+        """Notes a call instead of sending it; returns the stored one, or else a failed one."""
+        key, call = asked.keyed.key, asked.call()
+        found = self.cache.find(key)
+        noted[key] = Rehearsed(bool(self.replay or found), call.likely, call.bound)
+        return found or Exchange(key, "failed", "cache", "a rehearsal sends nothing")
 
     async def _exchange(self, asked: PreparedRequest) -> Exchange:
         """Makes one call through all layers; identical calls made at the same time share one request."""
         if self.replay:
             return self.replay.find(asked.keyed)
+        if self.rehearsal is not None:
+            return self._rehearse(asked, self.rehearsal)
         key = asked.keyed.key
         while True:
             if found := self.cache.find(key):

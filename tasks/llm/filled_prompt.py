@@ -43,8 +43,8 @@ def ask_by_batch(door: BlockingDoor, access: LlmAccess, requests: Sequence[Reque
     """Sends requests to the endpoint's batch service, at its lower price and with answers within a day.
 
     Replies go to the door's cache, where `FilledPrompt.ask` finds them. Calls that batches leave unanswered fail then,
-    or are asked one by one if the settings allow the full price. Does nothing if every reply comes from a replay file.
-    An interrupted wait resumes open batches.
+    or are asked one by one if the settings allow the full price. Does nothing if every reply comes from a replay file,
+    or in a rehearsal. An interrupted wait resumes open batches.
 
     Args:
         door: Its cache and budget are used.
@@ -56,7 +56,7 @@ def ask_by_batch(door: BlockingDoor, access: LlmAccess, requests: Sequence[Reque
         BadInput: As `Door.ask`.
         TransientError: The endpoint failed through all tries.
     """
-    if door.door.replay:
+    if door.door.replay or door.door.rehearsal is not None:
         return
     from tasks.llm.batch import BatchClient  # cache and replay must work without the openai package
     from tasks.llm.provider import OpenAiProvider

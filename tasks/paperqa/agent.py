@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from schemas.errors import BadInput
-from schemas.llm import UNANSWERED, Parameters, Reply
+from schemas.llm import UNANSWERED, Demand, Parameters, Reply
 from schemas.paperqa import AnswerOutcome, Question
 from tasks.llm.prompt import Prompt, Trusted, load_prompt
 from tasks.paperqa.actions import ANSWER, Action, Observation, show_part
@@ -16,6 +16,9 @@ from tasks.paperqa.conversation import Conversation
 
 KEPT_CHARACTERS = 4000
 """Characters of an observation that the trajectory stores."""
+
+DEMAND = Demand(calls=5, read=10_000, written=600)
+"""Five turns, for estimates: 700 tokens of instructions in each, and the results so far of some 650 tokens each."""
 
 IN_WORDS = "the agent answered in plain words instead of by an action"
 

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field
 
+from schemas.llm import Demand
 from schemas.paperqa import AnswerOutcome, Question
 from schemas.registry import Registry
 from schemas.settings import Settings
@@ -78,7 +79,8 @@ System = Callable[[Question, Kit], Answered]
 class PaperQaBaseline:
     """A registered system: name, one-sentence description, function, version (raised when its answers change).
 
-    `searches` says whether its answers depend on which papers it may search.
+    `searches` says whether its answers depend on which papers it may search, and `asks` what a system that asks several
+    times usually needs for a question.
     """
 
     name: str
@@ -86,6 +88,7 @@ class PaperQaBaseline:
     system: System
     version: int
     searches: bool = True
+    asks: Demand | None = None
 
 
 _registry = Registry[PaperQaBaseline](
@@ -100,7 +103,7 @@ find_paperqa_baseline = _registry.find
 
 
 def paperqa_baseline(
-    name: str, description: str, *, version: int = 1, searches: bool = True
+    name: str, description: str, *, version: int = 1, searches: bool = True, asks: Demand | None = None
 ) -> Callable[[System], System]:
     """Registers a function as a system that answers questions.
 
@@ -109,10 +112,11 @@ def paperqa_baseline(
         description: One sentence: what it does.
         version: Raised whenever its answers can change.
         searches: False if it looks at the papers that a question names and at no others, whatever its desk allows.
+        asks: For estimates, the model calls of a system that asks several times for a question; None: it asks once.
     """
 
     def decorate(system: System) -> System:
-        _registry.add(name, PaperQaBaseline(name, description, system, version, searches))
+        _registry.add(name, PaperQaBaseline(name, description, system, version, searches, asks))
         return system
 
     return decorate

@@ -2,7 +2,7 @@
 
 from schemas.paperqa import Question
 from tasks.paperqa.actions import actions
-from tasks.paperqa.agent import run_agent
+from tasks.paperqa.agent import DEMAND, run_agent
 from tasks.paperqa.baseline import Answered, Kit, paperqa_baseline
 
 
@@ -10,6 +10,7 @@ from tasks.paperqa.baseline import Answered, Kit, paperqa_baseline
     "iterative_rag",
     "An agent that searches passages by meaning with queries of its own.",
     version=2,
+    asks=DEMAND,
 )
 def iterative_rag(question: Question, kit: Kit) -> Answered:
     """Runs an agent that can only search passages."""

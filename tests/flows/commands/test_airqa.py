@@ -164,3 +164,43 @@ def test_a_check_reports_warnings_and_errors(files: PaperQaFiles, tmp_path: Path
     )
     assert arena("airqa", "check", tmp_path / "bad.jsonl", "--json") == 1
     assert {"V5"} <= {finding["rule"] for finding in json.loads(capsys.readouterr().out)}
+
+
+def test_a_dry_run_asks_nothing_and_knows_what_is_stored(
+    endpoint: Path, files: PaperQaFiles, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = save_tiny_model(tmp_path / "tiny", seed=0)
+    paths = [part for name, path in files for part in (f"--{name}", path)]
+    command = ("airqa", "run", *paths, "--encoder", model, "--baselines", *BASELINES, "--scopes", "named")
+    command += ("--judge", NAME, "--workers", 1, "--root", tmp_path / "root", "--json")
+
+    def estimate() -> tuple[dict[str, dict[str, int]], list[str]]:
+        capsys.readouterr()
+        assert arena(*command, "--dry-run") == 0
+        found = json.loads(capsys.readouterr().out)
+        return {row["slot"].partition("/")[2]: row for row in found["estimate"]}, found["later"]
+
+    before, later = estimate()
+    assert not endpoint.exists()
+    once, agent = (row for _, row in sorted(before.items()))
+    assert (once["subjects"], once["calls"], once["cached"]) == (2, 2, 0)
+    assert agent["calls"] > 2 * agent["subjects"], "an agent asks several times"
+    assert [slot.partition("/")[2].partition("/")[0] for slot in later] == ["scores", "scores"]
+
+    assert arena(*command) == 0
+    (tmp_path / "root" / "paperqa_scores").rename(tmp_path / "lost")
+    after, later = estimate()
+    assert later == []
+    assert {row["calls"] - row["cached"] for row in after.values()} == {0}
+    judged = [row for slot, row in after.items() if slot.startswith("scores")]
+    assert sum(row["cached"] for row in judged) > 0
+    asked = endpoint.read_text()
+
+    answers = tmp_path / "answers.jsonl"
+    answers.write_text(json.dumps({f"{0:08d}-0000-5000-8000-{0:012d}": "sparrows sing"}))
+    capsys.readouterr()
+    score = ("airqa", "score", files.questions, answers, "--judge", NAME, "--root", tmp_path / "root", "--json")
+    assert arena(*score, "--dry-run") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["calls"], found["cached"]) == (1, 0)
+    assert endpoint.read_text() == asked

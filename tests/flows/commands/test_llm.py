@@ -61,7 +61,7 @@ def test_a_dry_run_estimates_the_cost_and_calls_no_model(arena: Arena, endpoint:
     endpoint.setenv("ARENA_LLM_MODEL", "gpt-4-0613")
     found = arena.json(*ZERO_SHOT, "--dry-run")
     (row,) = found["estimate"]
-    assert row["calls"] == row["topics"] > 0
+    assert row["calls"] == row["subjects"] > 0
     assert row["usd"] == found["usd"] == pytest.approx((row["input_tokens"] * 30 + row["output_tokens"] * 60) / 1e6)
     assert not (arena.folder / "store" / "run").exists()
 
@@ -74,6 +74,26 @@ def test_a_dry_run_knows_what_is_there_and_what_the_system_used(arena: Arena, en
     (other,) = arena.json(*ZERO_SHOT, "--cutoff", 7, "--dry-run")["estimate"]
     assert other["measured"]
     assert (other["calls"], other["input_tokens"]) == (used["calls"], used["input_tokens"])
+
+
+def test_building_with_a_model_is_rehearsed_with_the_real_prompts(arena: Arena, endpoint: pytest.MonkeyPatch) -> None:
+    build = ("build", "--survey-selector", "model", "--buckets", 1, *ONE)
+    (row,) = (found := arena.json(*build, "--dry-run"))["estimate"]
+    assert (row["slot"], row["cached"]) == ("surveys", 0)
+    assert "topics" in found["later"]
+    assert arena.json("llm", "cost")["calls"] == [], "nothing was asked"
+
+    arena.json(*build)
+    (used,) = arena.json("llm", "cost")["calls"]
+    assert row["subjects"] > row["calls"] == used["calls"] > 0
+    assert row["input_tokens"] == pytest.approx(used["input_tokens"], rel=0.5)
+
+    there = arena.json(*build, "--dry-run")
+    assert (there["estimate"][0]["calls"], there["later"]) == (0, [])
+    verdicts = next((arena.folder / "store").glob("surveys/*/calls-*.parquet"))
+    verdicts.parent.rename(arena.folder / "lost")
+    (again,) = arena.json(*build, "--dry-run")["estimate"]
+    assert (again["calls"], again["cached"], again["usd"]) == (used["calls"], used["calls"], 0)
 
 
 @pytest.mark.parametrize("cap", [("--max-tokens", 10), ("--stage-tokens.run", 10)])

@@ -32,7 +32,11 @@ pytestmark = [
 
 NAME = "SmolLM2-135M-Instruct"
 MODEL = ModelName(provider="local", model=NAME)
-SLOW = {"concurrency": 2, "retry": {"timeout_s": 900}}
+SLOW = {
+    "concurrency": 2,
+    "retry": {"timeout_s": 900},
+    "profiles": {"a model that writes slowly": {"models": ["smollm*"], "context": 1200}},
+}
 SYSTEMS = (
     "run",
     "discovery",
@@ -42,7 +46,7 @@ SYSTEMS = (
     "--retrievers",
     "bm25",
     "--limit-topics",
-    2,
+    1,
     *ONE,
 )
 
@@ -77,7 +81,7 @@ def test_runs_are_rebuilt_elsewhere_without_the_model(
         monkeypatch.setenv(name, value)
     shutil.copytree(arena.folder / "store", arena.folder / "elsewhere")
     found = arena.json(*SYSTEMS)
-    assert {row["run"].partition("+")[2] for row in found["scores"]["graded"]} == {"smollm2-135m-instruct-first2"}
+    assert {row["run"].partition("+")[2] for row in found["scores"]["graded"]} == {"smollm2-135m-instruct-first1"}
     prompts = {row["prompt"].partition("@")[0]: row for row in arena.json("llm", "cost")["calls"]}
     assert set(prompts) == {"zero_shot", "decomposer"}
     assert all(row["input_tokens"] > 20 * row["calls"] for row in prompts.values()), "the server counts tokens"
