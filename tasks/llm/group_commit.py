@@ -8,9 +8,6 @@ from typing import Any, NamedTuple, TypeVar
 from schemas.errors import StoreError
 from tasks.llm.database import Database
 
-LONGEST_S = 0.01
-"""How long a write waits for others at most, in seconds, while more keep coming."""
-
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
 
@@ -21,9 +18,10 @@ class _Item(NamedTuple):
 
 
 class GroupCommit:
-    """Makes all writes that wait in one transaction, those of one kind together, in the order of their kinds' first.
+    """Makes all writes of one turn of the event loop in one transaction: the busier the loop, the more they are.
 
-    A kind is a function that writes a list of items and returns a result for each.
+    Writes of one kind are made together. A kind is a function that writes a list of items and returns a result for
+    each.
 
     Args:
         database: What is written to.
@@ -32,8 +30,6 @@ class GroupCommit:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._waiting: defaultdict[Callable[[Sequence[Any]], Sequence[Any]], list[_Item]] = defaultdict(list)
-        self._added = 0
-        self._began = 0.0
 
     async def run(self, write: Callable[[Sequence[ItemT]], Sequence[ResultT]], item: ItemT) -> ResultT:
         """Returns an item's result once it is committed; an item whose caller gave up before is not written."""
@@ -42,20 +38,11 @@ class GroupCommit:
     def hand_over(self, write: Callable[[Sequence[ItemT]], Sequence[ResultT]], item: ItemT) -> asyncio.Future[ResultT]:
         """Adds an item and returns at once."""
         loop = asyncio.get_running_loop()
-        self._added += 1
         if not self._waiting:
-            self._began = loop.time()
-            loop.call_soon(self._flush_when_idle, loop, 0)
+            loop.call_soon(self.flush)
         done: asyncio.Future[ResultT] = loop.create_future()
         self._waiting[write].append(_Item(item, done))
         return done
-
-    def _flush_when_idle(self, loop: asyncio.AbstractEventLoop, added: int) -> None:
-        """Flushes as soon as a turn of the loop brings no further item: a busy loop writes many at once."""
-        if self._added > added and loop.time() < self._began + LONGEST_S:
-            loop.call_soon(self._flush_when_idle, loop, self._added)
-        else:
-            self.flush()
 
     def flush(self) -> None:
         """Writes everything that waits."""
