@@ -17,7 +17,7 @@ demo: $(STAMP)
 	$(RUN)/arena demo
 
 test: $(STAMP)
-	$(RUN)/pytest -n auto --dist loadgroup
+	$(RUN)/pytest -n auto --dist loadfile
 
 lint: $(STAMP)
 	$(RUN)/ruff check .

@@ -28,6 +28,8 @@ def learn(*secrets: "SecretStr | str | None") -> None:
             escaped = json.dumps(secret)[1:-1]
             for form in (secret, escaped, escaped.replace("/", "\\/"), quote(secret, safe=""), quote(secret)):
                 _written[form] = form.encode()
+    for form in sorted(_written, key=len, reverse=True):  # a secret may begin with another one
+        _written[form] = _written.pop(form)
 
 
 def redact(text: str) -> str:

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from pydantic import SecretStr
+from xdist.remote import Producer
+from xdist.scheduler.loadfile import LoadFileScheduling
 
 import flows  # noqa: F401  # pyright: ignore[reportUnusedImport]  it says how threads wait for each other
 from schemas.llm_settings import LlmAccess, LlmSettings
@@ -26,14 +28,22 @@ settings.register_profile("arena", deadline=None)
 settings.load_profile("arena")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Gives a process whole files; those that need Prefect's server share one process, which begins with them."""
-    needs_server = {item.path for item in items if "prefect_server" in getattr(item, "fixturenames", ())}
-    items.sort(key=lambda item: item.path not in needs_server)
-    for item in items:
-        group = "prefect" if item.path in needs_server else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(group))
+class _ByFile(LoadFileScheduling):
+    """Gives a process whole files, and all that need Prefect's server to the same one: it takes long to start."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        return "prefect" if "prefect_server" in (self.config.rootpath / file).read_text(encoding="utf-8") else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling:
+    """Shares test files out."""
+    return _ByFile(config, log)
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Starts a process more than there are cores: tests wait for servers and processes a third of their time."""
+    return len(os.sched_getaffinity(0)) + 1
 
 
 def _shared_folder() -> Path:

@@ -24,7 +24,7 @@ NEVER_IMPORTED = {
     "faiss-gpu-cu12": "another build of the module faiss",
 }
 BY_COMMAND_OR_PLUG_IN = {
-    "furo", "import-linter", "myst-nb", "pyright", "pytest-benchmark", "pytest-timeout", "pytest-xdist", "ruff",
+    "furo", "import-linter", "myst-nb", "pyright", "pytest-benchmark", "pytest-timeout", "ruff",
 }  # fmt: skip
 LOADERS = ("import_module", "importorskip", "__import__")
 BY_MAKE_ALONE = {"playwright"}

@@ -8,6 +8,7 @@ import traceback
 import pytest
 
 from schemas.errors import BadInput
+from schemas.secrets import MARK, learn, redact, redact_bytes
 from tasks.llm.cache import Cache
 from tasks.llm.database import Database
 from tasks.llm.door import Door
@@ -24,6 +25,12 @@ ECHOES = [
     Answer(f"<p>{KEY}</p>".encode(), 503, {"content-type": "text/html"}),
     Answer(f"<p>{KEY}</p>".encode(), 200, {"content-type": "text/html"}),
 ]
+
+
+def test_a_secret_that_begins_with_another_one_is_cut_out_whole() -> None:
+    learn("short-secret-1", "short-secret-1-and-more", "short-secret")
+    assert redact("a short-secret-1-and-more, a short-secret-1") == f"a {MARK}, a {MARK}"
+    assert redact_bytes(b"short-secret-1-and-more") == MARK.encode()
 
 
 def test_no_file_log_or_reply_holds_the_key(server, settings, tmp_path, caplog):
