@@ -20,6 +20,9 @@ VERSION = 3
 BUSY_S = 60.0
 """How long a statement waits for another process's write, in seconds."""
 
+CHECKPOINT_PAGES = 8000
+"""Pages of 4 kB after which the log is written into the file; everything waits for the disk then."""
+
 _TABLES = """
 CREATE TABLE IF NOT EXISTS calls (
   key TEXT PRIMARY KEY, parts BLOB NOT NULL, provider TEXT NOT NULL, model TEXT NOT NULL, prompt TEXT NOT NULL,
@@ -72,6 +75,7 @@ class Database:
             raise self._unusable(error) from error
         self.execute("PRAGMA journal_mode = WAL")
         self.execute("PRAGMA synchronous = NORMAL")
+        self.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         (version,) = self.execute("PRAGMA user_version").fetchone()
         if version > VERSION:
             raise StoreError(f"{self._name}: written by a newer program (format {version}, ours is {VERSION}); update")
