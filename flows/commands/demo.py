@@ -1,5 +1,7 @@
 """`arena demo`: runs the whole pipeline on a synthetic release, with Prefect flows."""
 
+import atexit
+import os
 import time
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
@@ -34,6 +36,7 @@ BUILDERS = OrganizationSettings(
     builders=("clustering", "clustering_collapse", "themes", "few_shot", "storm", "single"),
     runs=("feedback.hybrid.abstract+minilm", "storm.hybrid.abstract+minilm+stand-in"),
     encoder=ENCODER.model,
+    entities="rules",
 )
 
 
@@ -52,6 +55,7 @@ def demo(*, folder: Path = Path("demo"), papers: Papers = 500, json: bool = Fals
         papers: Number of papers in the release, from 150 upwards.
         json: Print the counts and the scores as JSON.
     """
+    atexit.register(_end_silently)
     clock = time.monotonic()
     settings = SyntheticSettings(papers=papers, figures=0.8)
     machine = Machine(root=folder / "store", releases=folder / "releases", workers=1)
@@ -65,6 +69,11 @@ def demo(*, folder: Path = Path("demo"), papers: Papers = 500, json: bool = Fals
         built = run_flows(settings.release, machine)
         seconds = {"release and server": ready - clock, "flows": time.monotonic() - ready}
     _show(Store(machine.root), built, seconds, json)
+
+
+def _end_silently() -> None:
+    """Closes standard error when Python ends: DuckDB's binding prints there what threads of Prefect still hold."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
 @contextmanager

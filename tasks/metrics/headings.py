@@ -6,7 +6,7 @@ import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -153,11 +153,7 @@ class FlairEntityExtractor:
             return False
         if Path(self.model).exists() or self._is_downloaded():
             return True
-        logger.warning(
-            "FLAIR is installed, but its model %s is not on this machine, so HER is left out; "
-            "--entities flair downloads it",
-            self.model,
-        )
+        _warn_of_lacking(self.model)
         return False
 
     def _is_downloaded(self) -> bool:
@@ -181,6 +177,16 @@ class FlairEntityExtractor:
             return sentence_type, tagger_type.load(self.model)
         except (OSError, ValueError) as error:
             raise BadInput(f"FLAIR model {self.model!r} is neither a file nor on the hub: {error}") from error
+
+
+@cache
+def _warn_of_lacking(model: str) -> None:
+    """Logs, once in a process, that a model is not on this machine."""
+    logger.warning(
+        "FLAIR is installed, but its model %s is not on this machine, so HER is left out; "
+        "--entities flair downloads it",
+        model,
+    )
 
 
 @dataclass(frozen=True)
