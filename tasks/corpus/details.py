@@ -32,7 +32,7 @@ class _Bucket(NamedTuple):
     "details",
     version=1,
     settings=DetailSettings,
-    after="documents",
+    after="report",
     inputs={"documents": "documents", "papers": "papers"},
 )
 def details(work: Workspace[DetailSettings]) -> None:
