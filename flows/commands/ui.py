@@ -18,9 +18,10 @@ from flows.commands.options import Whole
 from flows.commands.terminal import show_text
 from flows.pipeline.site import SITE_URL
 from flows.server.environment import worker_environment
-from flows.server.local_server import AUTH_FILE, HOST, end_with_parent, free_port, prefect_api, stop
+from flows.server.local_server import AUTH_FILE, HOST, free_port, prefect_api, stop
 from flows.server.settings import INSTALLATION
 from tasks.demo.release import SyntheticSettings, write_release
+from tasks.store.parent import end_with_parent
 
 
 def ui(

@@ -1,6 +1,5 @@
 """Finds the Prefect API that flows of this process use: the configured one, or a temporary local server."""
 
-import ctypes
 import os
 import secrets
 import signal
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from flows.server.environment import replaced_variables, server_environment
 from schemas.errors import ArenaError, UsageError
+from tasks.store.parent import end_with_parent
 
 STARTUP_TIMEOUT, SHUTDOWN_TIMEOUT = 120.0, 15.0
 """Seconds."""
@@ -150,12 +150,6 @@ def _start(port: int, log: Path, settings: dict[str, str]) -> "subprocess.Popen[
             umask=0o077,  # its database holds parameters and logs of runs
             preexec_fn=end_with_parent,
         )
-
-
-def end_with_parent() -> None:
-    """Asks the kernel to end this process when its parent ends, so that even kill -9 leaves no server behind."""
-    pr_set_pdeathsig = 1
-    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
 
 
 def _wait_until_healthy(server: "subprocess.Popen[bytes]", port: int, log: Path) -> None:

@@ -3,7 +3,6 @@
 It imports what its jobs name and nothing else, above all not the parent's main script.
 """
 
-import ctypes
 import os
 import pickle
 import signal
@@ -14,6 +13,8 @@ from multiprocessing import process, spawn
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from tasks.store.parent import end_with_parent
 
 KILLED_FIRST = "500"
 """The kernel's `oom_score_adj`: when memory runs out, it kills a worker rather than the command."""
@@ -79,18 +80,10 @@ def _pickled(error: BaseException) -> bytes:
     return pickle.dumps(RuntimeError("".join(traceback.format_exception_only(error)).strip()))
 
 
-def _die_with_parent(parent: int) -> None:
-    """Asks the kernel to kill this process when its parent ends, so that kill -9 of a build leaves no writer behind."""
-    pr_set_pdeathsig = 1
-    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
-    if os.getppid() != parent:  # it ended before the kernel was asked
-        os.kill(os.getpid(), signal.SIGKILL)
-
-
 def main() -> None:
     """Serves the parent; the arguments are the handle of the connection and the parent's process id."""
     handle, parent = map(int, sys.argv[1:])
-    _die_with_parent(parent)
+    end_with_parent(signal.SIGKILL, parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent too, which decides
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(KILLED_FIRST)

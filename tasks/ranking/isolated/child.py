@@ -2,6 +2,7 @@
 
 import importlib.machinery
 import os
+import signal
 import socket
 import sys
 from datetime import date
@@ -16,7 +17,7 @@ from schemas.tables.runs import StepRow
 from schemas.topic import Hit, Topic
 from tasks.llm.asker import Asker
 from tasks.ranking.baseline import Baseline, Kit, collect_baselines, load_entry
-from tasks.ranking.isolated.fence import Fence, die_with, restrict
+from tasks.ranking.isolated.fence import Fence, restrict
 from tasks.ranking.isolated.values import (
     Value,
     pack_call,
@@ -28,6 +29,7 @@ from tasks.ranking.isolated.values import (
 from tasks.ranking.isolated.wire import Ended, Wire
 from tasks.retrieval.desk import PAGE, Neighbours, ResearchDesk, Search
 from tasks.retrieval.documents import Document
+from tasks.store.parent import end_with_parent
 
 
 class _Parent:
@@ -144,7 +146,7 @@ class _RemoteAsker(Asker):
 
 def main() -> None:
     """Loads a foreign system behind the fence and runs it; arguments: number of the socket, parent's process id."""
-    die_with(int(sys.argv[2]))
+    end_with_parent(signal.SIGKILL, int(sys.argv[2]))
     wire = Wire(socket.socket(fileno=int(sys.argv[1])))
     start = wire.receive()
     sys.dont_write_bytecode = True

@@ -7,7 +7,6 @@ taken, other processes cannot be signalled or looked into, and the rules cannot 
 import ctypes
 import os
 import resource
-import signal
 import struct
 import sys
 from collections.abc import Iterable, Sequence
@@ -16,7 +15,7 @@ from typing import NamedTuple
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _PATH_BENEATH = 1
-_NO_NEW_PRIVILEGES, _PARENT_DEATH_SIGNAL = 38, 1
+_NO_NEW_PRIVILEGES = 38
 _READ = 1 << 0 | 1 << 2 | 1 << 3  # execute, read files, list folders
 _OF_FILES = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 14 | 1 << 15  # rights that a rule on a file may give
 _ALL_OF_FIRST = (1 << 13) - 1
@@ -101,14 +100,6 @@ def restrict(fence: Fence) -> bool:
     _call(_RESTRICT, ruleset, 0)
     os.close(ruleset)
     return True
-
-
-def die_with(parent: int) -> None:
-    """Has the kernel kill this process when its parent ends, and ends it when that has happened already."""
-    if sys.platform == "linux":
-        _libc().prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
-        os._exit(1)
 
 
 def overlapping(folder: Path, readable: Iterable[Path]) -> Path | None:
