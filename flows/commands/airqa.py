@@ -129,15 +129,13 @@ def score(
     examples = load_questions(questions, repair)
     root = (folder or StoreFolder()).root
     model = choose_model(root, judge) if judge else None
-    access, noted = model_access(root), dict[str, Rehearsed]()
-    if access and dry_run:
-        access = access._replace(rehearsal=noted)
-    with open_door(access, model) if model else nullcontext() as door:
+    noted = dict[str, Rehearsed]() if dry_run else None
+    with open_door(model_access(root, rehearsal=noted), model) if model else nullcontext() as door:
         asked = DoorJudge(Asker(door, "airqa_score", model, answers.name)) if door and model else None
         scores = score_answers(examples, read_answers(answers), asked)
         if asked and asked.trouble:
             raise asked.trouble
-    if dry_run:
+    if noted is not None:
         show_calls(Estimate.of(noted.values()), json)
         return
     means = micro_average(examples, scores)

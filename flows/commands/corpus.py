@@ -43,12 +43,11 @@ def selector(
         raise UsageError(f"edition {chosen} has no papers; run: arena build")
     chosen_selector = find_selector(name)
     asked = choose_model(store.root, model) if chosen_selector.prompt_id else None
-    access, noted = model_access(store.root), dict[str, Rehearsed]()
-    if access and dry_run:
-        access = access._replace(rehearsal=noted)
-    with connect_model(access if asked else None, asked) as connection:
+    noted = dict[str, Rehearsed]() if dry_run else None
+    access = model_access(store.root, rehearsal=noted) if asked else None
+    with connect_model(access, asked) as connection:
         found = score_selector(labels, store.open(papers), chosen_selector, connection=connection)
-    if dry_run:
+    if noted is not None:
         show_calls(Estimate.of(noted.values()), json)
         return
     if json:

@@ -96,7 +96,7 @@ def _rehearse(
         name: store.open(item) if isinstance(item, Ref) else item
         for name, item in pipeline.inputs_of(step, slots).items()
     }
-    access = model_access(store.root, pipeline.control.budget(pipeline.edition))
+    access = model_access(store.root, pipeline.control.budget(pipeline.edition), noted)
     with TemporaryDirectory(dir=store.root / ".staging") as folder:
         work = Workspace(
             step.stage.name,
@@ -105,7 +105,7 @@ def _rehearse(
             inputs,
             machine,
             store.published(step.stage.name),
-            llm=access and access._replace(rehearsal=noted),
+            llm=access,
             version=step.stage.version,
         )
         step.stage(work)

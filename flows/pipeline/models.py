@@ -10,7 +10,7 @@ from pydantic import SecretStr, ValidationError
 
 from flows.pipeline.secrets import learn_environment
 from schemas.errors import UsageError
-from schemas.llm import ModelName
+from schemas.llm import ModelName, Rehearsed
 from schemas.llm_settings import BudgetSettings, LlmAccess, LlmSettings
 from schemas.messages import describe
 
@@ -18,7 +18,9 @@ UNNAMED = "unnamed"
 """Placeholder when the environment names no model; a stage always names its own."""
 
 
-def model_access(root: Path, budget: BudgetSettings | None = None) -> LlmAccess | None:
+def model_access(
+    root: Path, budget: BudgetSettings | None = None, rehearsal: dict[str, Rehearsed] | None = None
+) -> LlmAccess | None:
     """Returns the endpoint that the environment sets up; None: it sets up none.
 
     `ARENA_LLM_BASE_URL` (default: OpenAI's), `ARENA_LLM_API_KEY` (or `OPENAI_API_KEY`), `ARENA_LLM_MODEL`,
@@ -30,6 +32,7 @@ def model_access(root: Path, budget: BudgetSettings | None = None) -> LlmAccess 
     Args:
         root: Folder of the store.
         budget: Spending caps, and the name under which spending is summed.
+        rehearsal: Where calls are noted instead of being sent; None: they are sent.
 
     Raises:
         UsageError: A variable or the settings file is invalid.
@@ -45,7 +48,7 @@ def model_access(root: Path, budget: BudgetSettings | None = None) -> LlmAccess 
         own = budget.model_dump(exclude_none=True, exclude_defaults=True)
         settings["budget"] = _merged(settings.get("budget"), own)
     try:
-        return LlmAccess(LlmSettings.model_validate(settings), SecretStr(key) if key else None)
+        return LlmAccess(LlmSettings.model_validate(settings), SecretStr(key) if key else None, rehearsal)
     except ValidationError as error:
         told = os.environ.get("ARENA_LLM_SETTINGS")
         where = f"ARENA_LLM_... and {told}" if told else "ARENA_LLM_..."
