@@ -120,4 +120,4 @@ def mindmap_rows(edition: Edition) -> pl.DataFrame | None:
     if "mindmaps" not in edition.datasets or not part.texts or not part.labelled:
         return None
     maps = pl.read_parquet(edition.dataset("mindmaps").files()).select("topic_id", "tree").sort("topic_id")
-    return maps.filter([part.holds(topic) for topic in maps["topic_id"]])
+    return edition.of_part(maps)

@@ -40,7 +40,6 @@ def _write_run(edition: Edition, tag: str, path: Path) -> Path:
     hits = pl.read_parquet(edition.dataset(RUN + tag).files(), columns=["topic_id", "corpus_id", "rank", "score"])
     lines = (
         f"{topic} Q0 {document} {rank} {score!r} {tag}"
-        for topic, document, rank, score in hits.sort("topic_id", "rank").iter_rows()
-        if edition.part.holds(topic)
+        for topic, document, rank, score in edition.of_part(hits).sort("topic_id", "rank").iter_rows()
     )
     return write_lines(path, lines)
