@@ -82,7 +82,7 @@ class LocalProcesses:
         helps = all(0 < sizes.get(name, 0) < SMALL_BYTES for name in jobs)
         with self._pool.lend() as team:
             while left or team.running:
-                if not team.members and processes > 1 and self._is_worth_sharing(rate, left, processes - helps):
+                if not team.members and processes > 1 and self._is_worth_sharing(rate, left, processes, helps):
                     self._pool.enlist(team, processes - helps, next(iter(left.values())))
                 if not team.members:
                     name = next(iter(left))
@@ -96,12 +96,12 @@ class LocalProcesses:
                     team.start_here(here, left.pop(here))
                 yield from team.collect(TICK) or [None]
 
-    def _is_worth_sharing(self, rate: "_Rate", left: Mapping[str, Job], wanted: int) -> bool:
-        """Returns whether the rest takes so long that sharing it with so many workers saves more than it costs."""
+    def _is_worth_sharing(self, rate: "_Rate", left: Mapping[str, Job], processes: int, helps: bool) -> bool:
+        """Returns whether the rest takes so long that sharing it saves more than it costs."""
         if sum(rate.sizes.get(name, 0) for name in left) >= SHARED_BYTES:
             return True
-        cost = WAKE_SECONDS if self._pool.idle >= wanted else START_SECONDS
-        return rate.seconds(left) / 2 > cost
+        cost = WAKE_SECONDS if self._pool.idle >= processes - helps else START_SECONDS
+        return rate.seconds(left) * (1 - 1 / processes) > cost
 
 
 _PROCESSES = LocalProcesses()

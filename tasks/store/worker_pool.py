@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator
 from concurrent.futures import BrokenExecutor, Future
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
+from functools import cached_property
 from multiprocessing import Pipe, spawn
 from multiprocessing.connection import Connection, wait
 from queue import SimpleQueue
@@ -149,14 +150,17 @@ class Team:
 
     Attributes:
         members: The processes.
-        here: This process, which may carry out jobs too.
         running: The job that a process carries out.
     """
 
     def __init__(self) -> None:
         self.members: list[WorkerProcess] = []
-        self.here = ThisProcess()
         self.running: dict[WorkerProcess | ThisProcess, str] = {}
+
+    @cached_property
+    def here(self) -> ThisProcess:
+        """This process, which may carry out jobs too."""
+        return ThisProcess()
 
     @property
     def ready(self) -> bool:
