@@ -40,8 +40,12 @@ class _DeskTools(ToolSource):
         self._url = url
 
     async def tools(self) -> list[Tool]:
-        server = mcp_server_http(name="desk", url=f"{self._url}/mcp", authorization=_topic_token.get())
-        return await mcp_tools(server).tools()
+        return await _connect(self._url).tools()
+
+
+def _connect(url: str) -> ToolSource:
+    """Returns the tools of the sample's topic at a desk, by its token at this moment."""
+    return mcp_tools(mcp_server_http(name="desk", url=f"{url}/mcp", authorization=_topic_token.get()))
 
 
 def desk_tools(url: str | None = None) -> ToolSource:
@@ -76,8 +80,7 @@ def desk_loop(url: str | None = None) -> Solver:
     """Lets the model call the desk's tools until it calls none; used when no solver is chosen."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        server = mcp_server_http(name="desk", url=f"{_find_url(url)}/mcp", authorization=_topic_token.get())
-        source = mcp_tools(server)
+        source = _connect(_find_url(url))
         async with mcp_connection([source]):
             state.tools = await source.tools()
             return await generate(state, tool_calls="loop")
@@ -132,7 +135,7 @@ def _find_url(url: str | None) -> str:
     return (url or os.environ.get(URL) or DEFAULT_URL).rstrip("/")
 
 
-def _open_task(
+def open_task(
     name: Task,
     edition: str,
     system: str,
@@ -173,26 +176,26 @@ def _open_task(
 
 @task
 def discovery(edition: str, system: str, **options: Any) -> InspectTask:
-    """Asks for the papers that a survey cites, given its title; takes the options of `_open_task`."""
-    return _open_task("discovery", edition, system, **options)
+    """Asks for the papers that a survey cites, given its title; takes the options of `open_task`."""
+    return open_task("discovery", edition, system, **options)
 
 
 @task
 def selection(edition: str, system: str, **options: Any) -> InspectTask:
-    """Asks for the papers that a survey cites, the most important first; takes the options of `_open_task`."""
-    return _open_task("selection", edition, system, **options)
+    """Asks for the papers that a survey cites, the most important first; takes the options of `open_task`."""
+    return open_task("selection", edition, system, **options)
 
 
 @task
 def organization(edition: str, system: str, **options: Any) -> InspectTask:
-    """Asks for the mind-map of a survey, given its title; takes the options of `_open_task`."""
-    return _open_task("organization", edition, system, **options)
+    """Asks for the mind-map of a survey, given its title; takes the options of `open_task`."""
+    return open_task("organization", edition, system, **options)
 
 
 @task
 def paperqa(edition: str, system: str, **options: Any) -> InspectTask:
-    """Asks questions over papers; takes the options of `_open_task`."""
-    return _open_task("paperqa", edition, system, **options)
+    """Asks questions over papers; takes the options of `open_task`."""
+    return open_task("paperqa", edition, system, **options)
 
 
 def _register(found: Callable[..., InspectTask], name: str) -> None:
