@@ -4,6 +4,7 @@ import atexit
 import json
 import os
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,12 @@ class _ByFile(LoadFileScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         file = super()._split_scope(nodeid)
-        return "prefect" if "prefect_server" in (self.config.rootpath / file).read_text(encoding="utf-8") else file
+        return "prefect" if _needs_prefect(self.config.rootpath / file) else file
+
+
+@cache
+def _needs_prefect(file: Path) -> bool:
+    return "prefect_server" in file.read_text(encoding="utf-8")
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling:
