@@ -13,7 +13,6 @@ from tasks.llm.door import Door
 from tests.llm.conftest import SECRET, question
 from tests.llm.scripted_server import ScriptedServer, completion
 
-
 USUAL = (700, 10, 10)
 
 

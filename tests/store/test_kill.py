@@ -9,6 +9,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from schemas.settings import Resources
 from tasks.store.shard import Shard
 from tasks.store.stage import Stage, stage
@@ -53,6 +55,7 @@ def shards_done(root: Path) -> int:
     return len(log.read_text().splitlines()) if log.exists() else 0
 
 
+@pytest.mark.e2e
 def test_killed_builds_resume(tmp_path: Path) -> None:
     expected = build(tmp_path / "undisturbed")
     root = tmp_path / "killed"

@@ -100,6 +100,7 @@ def test_status_says_the_same_with_and_without_what_it_remembers(arena: Arena) -
     assert states() == first
 
 
+@pytest.mark.e2e
 def test_completion_is_installed_for_lazy_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     script = tmp_path / "arena.bash"
     cli.app.meta(["--install-completion", "--shell", "bash", "-o", str(script)], exit_on_error=False)
