@@ -53,6 +53,8 @@ class Settings(BaseModel):
         if not isinstance(values, dict):
             return values
         given = cast(dict[str, Any], values)
+        if "" not in given.values():
+            return given
         empty = {name for name, field in cls.model_fields.items() if field.default is None and given.get(name) == ""}
         return {name: value for name, value in given.items() if name not in empty}
 

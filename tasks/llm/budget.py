@@ -5,9 +5,8 @@ import logging
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import astuple
 from itertools import chain, groupby
 from typing import NamedTuple, TypeVar
 
@@ -25,6 +24,9 @@ POLL_S = 0.1
 
 WAITING_S = 10.0
 """Seconds for which a process counts as waiting after its last try."""
+
+FEW_CALLS = 8
+"""Calls in flight from which a process reserves for the next ones too."""
 
 RENEWALS = 6
 """How often a lease is renewed in its time."""
@@ -109,6 +111,8 @@ class Budget:
             raise
 
     async def _wait_for_room(self, asked: Reservation) -> bool:
+        if self._leases[asked.stage].grant_ahead(asked):
+            return True
         queue = self._queues[asked.stage]
         room = "later" if queue.locked() else await self._write(self._take, asked)
         if room == "later":
@@ -132,7 +136,7 @@ class Budget:
         by_stage: defaultdict[str, list[Usage]] = defaultdict(list)
         for held, used in ended:
             _warn_above(held.stage, held.bound, used)
-            self._leases[held.stage].add(held, -1)
+            self._leases[held.stage].end(held)
             by_stage[held.stage].append(used)
         for stage, usages in by_stage.items():
             tokens, nano_usd = sum(used.tokens.total for used in usages), sum(used.nano_usd for used in usages)
@@ -170,21 +174,21 @@ class Budget:
     def _take(self, asked: Sequence[Reservation]) -> list[RoomState]:
         """Grants the reservations for which there is room; returns what was found for each."""
         by_stage = groupby(asked, key=lambda one: one.stage)
-        return [found for stage, of_stage in by_stage for found in self._take_for(stage, of_stage)]
+        return [found for stage, of_stage in by_stage for found in self._take_for(stage, [*of_stage])]
 
-    def _take_for(self, stage: str, asked: Iterable[Reservation]) -> list[RoomState]:
+    def _take_for(self, stage: str, asked: Sequence[Reservation]) -> list[RoomState]:
         now, room, lease, states = time.time(), self._room(stage), self._leases[stage], list[RoomState]()
         for one in asked:
             found = room.find(one.bound)
-            if found != "free" and self._expire(now):
+            if found != "free" and any([lease.give_back(), self._expire(now)]):
                 self._write_lease(stage)
                 room = self._room(stage)
                 found = room.find(one.bound)
             if found == "free":
                 room.take(one.bound)
-                lease.add(one)
-                one.granted = True
+                lease.grant(one)
             states.append(found)
+        self._look_ahead(lease, room, asked[-1])
         if "free" in states:
             self._write_lease(stage)
         mark = (self._settings.run, self._holder)
@@ -195,11 +199,17 @@ class Budget:
         self._waits = "later" in states
         return states
 
+    def _look_ahead(self, lease: Lease, room: Room, last: Reservation) -> None:
+        """Reserves for the calls that come next, where there is much room: they need not wait for a write then."""
+        lease.give_back()
+        if lease.calls >= FEW_CALLS and room.is_ample(last.bound, lease.calls):
+            lease.reserve_ahead(last, lease.calls)
+
     def _write_lease(self, stage: str) -> None:
         """Stores what the stage's calls in flight reserve for this process, for as long as a lease lasts."""
         key, lease = (self._settings.run, stage, self._holder), self._leases[stage]
         if lease.calls:
-            self._database.execute(_LEASE, (*key, time.time() + self._settings.lease_s, *astuple(lease)))
+            self._database.execute(_LEASE, (*key, time.time() + self._settings.lease_s, *lease.held))
         else:
             self._database.execute("DELETE FROM leases WHERE run = ? AND stage = ? AND holder = ?", key)
 

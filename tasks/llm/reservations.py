@@ -2,9 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from schemas.llm import Usage
+
+AMPLE = 0.02
+"""Share of what is left of a cap up to which calls in flight and ahead may reserve it."""
 
 RoomState = Literal["free", "later", "never"]
 
@@ -19,9 +22,8 @@ class Reservation:
     granted: bool = False
 
 
-@dataclass(slots=True)
-class Lease:
-    """What a stage's calls in flight reserve for one process, in nano-dollars and tokens."""
+class Amounts(NamedTuple):
+    """What calls reserve together, in nano-dollars and tokens."""
 
     calls: int = 0
     nano_usd: int = 0
@@ -29,13 +31,68 @@ class Lease:
     likely_nano_usd: int = 0
     likely_tokens: int = 0
 
-    def add(self, held: Reservation, sign: Literal[1, -1] = 1) -> None:
-        """Counts a call's reservation, or takes it off again."""
-        self.calls += sign
-        self.nano_usd += sign * held.bound.nano_usd
-        self.tokens += sign * held.bound.tokens.total
-        self.likely_nano_usd += sign * held.likely.nano_usd
-        self.likely_tokens += sign * held.likely.tokens.total
+    def plus(self, held: Reservation, times: int = 1) -> "Amounts":
+        """Returns the amounts with those of a call added so many times."""
+        bound, likely = held.bound, held.likely
+        return Amounts(
+            self.calls + times,
+            self.nano_usd + times * bound.nano_usd,
+            self.tokens + times * bound.tokens.total,
+            self.likely_nano_usd + times * likely.nano_usd,
+            self.likely_tokens + times * likely.tokens.total,
+        )
+
+
+NOTHING = Amounts()
+
+
+@dataclass(slots=True)
+class Lease:
+    """What a stage's calls reserve for one process.
+
+    Attributes:
+        calls: How many are in flight.
+        held: What the lease reserves: for the calls in flight, and for those that come next.
+        ahead: The part of it that no call in flight uses.
+    """
+
+    calls: int = 0
+    held: Amounts = NOTHING
+    ahead: Amounts = NOTHING
+
+    def grant(self, asked: Reservation) -> None:
+        """Reserves what a call needs, for which the caps have room."""
+        asked.granted = True
+        self.calls += 1
+        self.held = self.held.plus(asked)
+
+    def grant_ahead(self, asked: Reservation) -> bool:
+        """Gives a call what is reserved ahead; returns False if that is too little for it."""
+        left = self.ahead.plus(asked, -1)
+        if min(left) < 0:
+            return False
+        asked.granted = True
+        self.calls += 1
+        self.ahead = left
+        return True
+
+    def reserve_ahead(self, like: Reservation, calls: int) -> None:
+        """Reserves for so many calls like this one, for which the caps have room."""
+        self.held, self.ahead = self.held.plus(like, calls), self.ahead.plus(like, calls)
+
+    def give_back(self) -> bool:
+        """Reserves nothing ahead; returns whether anything was."""
+        changed = self.ahead != NOTHING
+        self.held = Amounts(*(had - unused for had, unused in zip(self.held, self.ahead, strict=True)))
+        self.ahead = NOTHING
+        return changed
+
+    def end(self, ended: Reservation) -> None:
+        """Takes a call's reservation off; nothing is reserved ahead when no call is left."""
+        self.calls -= 1
+        self.held = self.held.plus(ended, -1)
+        if not self.calls:
+            self.give_back()
 
 
 @dataclass(slots=True)
@@ -70,8 +127,16 @@ class Room:
                 room = "later"
         return room
 
-    def take(self, bound: Usage) -> None:
-        """Counts a further reservation of this process."""
-        more = (bound.nano_usd, bound.tokens.total) * 2
+    def is_ample(self, bound: Usage, calls: int) -> bool:
+        """Returns whether so many calls take a small part of what is left, and nobody waits for it."""
+        more = (bound.nano_usd * calls, bound.tokens.total * calls) * 2
+        left = zip(self.caps, self.spent, self.reserved, more, strict=False)
+        return not self.waiting and all(
+            cap is None or open_ + asked <= (cap - used) * AMPLE for cap, used, open_, asked in left
+        )
+
+    def take(self, bound: Usage, calls: int = 1) -> None:
+        """Counts further reservations of this process."""
+        more = (bound.nano_usd * calls, bound.tokens.total * calls) * 2
         self.reserved = [had + asked for had, asked in zip(self.reserved, more, strict=False)]
         self.own = [had + asked for had, asked in zip(self.own, more, strict=False)]

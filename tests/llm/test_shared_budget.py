@@ -98,6 +98,43 @@ def test_a_lease_is_renewed_while_its_call_is_in_flight(tmp_path: Path):
     run(go())
 
 
+@pytest.mark.parametrize(("cap", "ample"), [(10**6, True), (8_000, False)])
+def test_calls_reserve_ahead_where_there_is_much_room_and_never_less_than_they_may_use(
+    tmp_path: Path, cap: int, ample: bool
+):
+    async def go() -> None:
+        budget, other = opened(tmp_path / "b", cap), opened(tmp_path / "b", cap)
+        held: list[Reservation] = []
+        most_ahead = 0
+        for number in range(60):
+            found = await budget.reserve("s", use(100 + number), use(10))
+            assert found
+            held.append(found)
+            if number % 3 == 2:
+                budget.settle(held.pop(0), use(5))
+            in_flight = sum(one.bound.tokens.total for one in held)
+            most_ahead = max(most_ahead, (total(other) - (number + 1) // 3 * 5 - in_flight) // 160)
+            assert in_flight <= total(other) <= cap, "other processes see at least what calls may use"
+        assert most_ahead >= 16 if ample else most_ahead == 0
+        for one in held:
+            budget.settle(one, use(5))
+        assert total(other) == 60 * 5, "the last call takes with it what was reserved ahead"
+
+    run(go())
+
+
+def test_what_was_reserved_ahead_is_given_back_before_a_call_is_refused(tmp_path: Path):
+    async def go() -> None:
+        budget = opened(tmp_path / "b", 100_000)
+        for _ in range(9):
+            assert await budget.reserve("s", use(100))
+        assert total(budget) > 900
+        assert await budget.reserve("s", use(100_000 - 900)), "all that calls in flight leave"
+        assert total(budget) == 100_000
+
+    run(go())
+
+
 def test_a_process_waits_for_the_calls_of_another_instead_of_giving_up(tmp_path: Path):
     async def go() -> list[bool]:
         hoarder, late = opened(tmp_path / "b", 3200), opened(tmp_path / "b", 3200)
