@@ -11,6 +11,7 @@ from schemas.llm import Estimate
 
 if TYPE_CHECKING:
     from flows.pipeline.estimates import StepEstimate
+    from flows.pipeline.rerun import Chosen
 
 
 def show_usual_demand(pipeline: Pipeline, steps: Sequence[Step], json: bool) -> None:
@@ -27,6 +28,13 @@ def show_rehearsal(
     from flows.pipeline.estimates import rehearse_steps
 
     _show(pipeline.edition, *rehearse_steps(pipeline, steps, machine, release), json)
+
+
+def show_rerun(pipeline: Pipeline, chosen: "Chosen", machine: Machine, json: bool) -> None:
+    """Prints the calls that rebuilding slots would make; builds nothing."""
+    from flows.pipeline.estimates import rehearse_rerun
+
+    _show(pipeline.edition, *rehearse_rerun(pipeline, chosen, machine), json)
 
 
 def show_calls(estimate: Estimate, json: bool) -> None:

@@ -2,11 +2,12 @@
 
 from typing import Annotated
 
+from flows.commands.estimate import show_rerun
 from flows.commands.options import FLAT, Decimal, Folder, open_pipeline, open_store
 from flows.commands.terminal import show_json, show_rows, show_text
 from flows.pipeline import summaries as tables
 from flows.pipeline.machine import Machine
-from flows.pipeline.rerun import AskedAgain
+from flows.pipeline.rerun import AskedAgain, choose
 from flows.pipeline.rerun import rerun as run_again
 from flows.pipeline.stages import StageControl
 from flows.pipeline.status import SlotStatus, edition_status
@@ -48,6 +49,7 @@ def rerun(
     damaged: bool = False,
     outcome: tuple[AskedAgain, ...] = (),
     max_usd: Decimal | None = None,
+    dry_run: bool = False,
     machine: Annotated[Machine | None, FLAT] = None,
     json: bool = False,
 ) -> None:
@@ -61,14 +63,19 @@ def rerun(
         outcome: Ask a model again only about the topics, queries or questions that ended so, and keep all others;
             `failed` includes those where a fallback stood in for a failed call. Without a stage: of all stages.
         max_usd: Most that the edition may spend on language models in total, in USD.
+        dry_run: Rebuild nothing; estimate the language model calls and their cost.
         json: Print the datasets as JSON.
     """
     if damaged and (force or outcome):
         raise UsageError("--damaged goes with neither --force nor --outcome; give one of them")
-    with open_pipeline(machine or Machine(), edition, StageControl(max_usd=max_usd)) as pipeline:
-        built = run_again(
-            pipeline, stage, "damaged" if damaged else "force" if force else "if_failed", outcomes=outcome
-        )
+    mode = "damaged" if damaged else "force" if force else "if_failed"
+    machine = machine or Machine()
+    with open_pipeline(machine, edition, StageControl(max_usd=max_usd)) as pipeline:
+        chosen = choose(pipeline, stage, mode, outcomes=outcome)
+        if dry_run:
+            show_rerun(pipeline, chosen, machine, json)
+            return
+        built = run_again(pipeline, chosen)
     if json:
         show_json({"edition": pipeline.edition, "datasets": tables.slot_refs(built)})
     elif outcome and not built:

@@ -4,12 +4,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from flows.commands.estimate import show_rehearsal
 from flows.commands.options import FLAT, Count, Whole, open_pipeline
 from flows.commands.terminal import show_json, show_rows, show_scores, show_text
 from flows.pipeline import summaries as tables
 from flows.pipeline.machine import Machine
 from flows.pipeline.stages import StageControl
-from flows.pipeline.submissions import Entered, enter_run
+from flows.pipeline.submissions import Entered, check_run, enter_run
 from flows.pipeline.walk import Pipeline
 from schemas.errors import UsageError
 from schemas.identifiers import EditionName
@@ -35,6 +36,7 @@ def submit(
     judge: str | None = None,
     control: Annotated[StageControl, FLAT] = StageControl(),
     machine: Annotated[Machine | None, FLAT] = None,
+    dry_run: bool = False,
     json: bool = False,
 ) -> None:
     """Add a run of a system from outside to an edition, and score it like the edition's own runs.
@@ -55,6 +57,7 @@ def submit(
         seed: Seed of the sample.
         violations: Remove documents that the topic may not see, and repeated ones, or refuse the run.
         judge: Model that grades free-text answers; left out: the one that graded the edition's other runs.
+        dry_run: Add the run, estimate what the judge's calls would cost, and stop before it is asked.
         json: Print counts and scores as JSON.
     """
     found = read_submissions(file)
@@ -72,8 +75,13 @@ def submit(
             '{"system": {"name": ..., "version": ...}, "task": ...}'
         )
     entry = _entry(found, header.system, header.task, header.sample)
-    with open_pipeline(machine or Machine(), header.edition, control) as pipeline:
-        entered = enter_run(pipeline, entry, judge=judge, refuse=violations == "refuse")
+    machine, refuse = machine or Machine(), violations == "refuse"
+    with open_pipeline(machine, header.edition, control) as pipeline:
+        if dry_run:
+            steps = check_run(pipeline, entry, judge=judge, refuse=refuse).steps
+            show_rehearsal(pipeline, steps, machine, None, json)
+            return
+        entered = enter_run(pipeline, entry, judge=judge, refuse=refuse)
     _show(pipeline, entry, entered, json)
 
 

@@ -10,7 +10,7 @@ from flows.jobs.as_task import task_pipeline
 from flows.jobs.parameters import Edition
 from flows.jobs.runs import begin_run
 from flows.pipeline.machine import Machine
-from flows.pipeline.rerun import AskedAgain, Mode, rerun
+from flows.pipeline.rerun import AskedAgain, Mode, choose, rerun
 from flows.pipeline.stages import StageChoice, StageControl
 from flows.pipeline.walk import Slots
 from tasks.store.editions import Editions
@@ -39,7 +39,7 @@ def rerun_stage(
     """
     pipeline = task_pipeline(machine or Machine(), edition, StageControl(max_usd=max_usd))
     begin_run(f"rerun {stage} {pipeline.edition}")
-    built = rerun(pipeline, stage, mode, outcomes=outcomes)
+    built = rerun(pipeline, choose(pipeline, stage, mode, outcomes=outcomes))
     edition_now = Editions(pipeline.store).load(pipeline.edition)
     if "report" in edition_now.slots and edition_now.published:
         built |= {"report": edition_now.slots["report"]}

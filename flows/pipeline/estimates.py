@@ -10,6 +10,8 @@ import polars as pl
 from flows.pipeline.machine import Machine
 from flows.pipeline.models import model_access
 from flows.pipeline.plans.steps import Step
+from flows.pipeline.rerun import Chosen, read_settings, walk_order
+from flows.pipeline.stages import find_stage
 from flows.pipeline.walk import Pipeline
 from schemas.errors import UsageError
 from schemas.llm import Demand, Estimate, ModelName, Rehearsed, Tokens
@@ -74,7 +76,7 @@ def rehearse_steps(pipeline: Pipeline, steps: Sequence[Step], machine: Machine, 
         if set(later) & set(map(str, step.inputs.values())):
             later.append(step.slot)
             continue
-        model = next((value for _, value in step.settings if isinstance(value, ModelName)), None)
+        model = _model_of(step)
         editions = Editions(pipeline.store)
         slots = editions.load(pipeline.edition).slots if pipeline.edition in editions.names() else {}
         if model is None or _exists(pipeline.store, slots, step):
@@ -87,26 +89,63 @@ def rehearse_steps(pipeline: Pipeline, steps: Sequence[Step], machine: Machine, 
     return Rehearsal(told, [slot for slot in later if slot not in {found.slot for found in told}])
 
 
+def rehearse_rerun(pipeline: Pipeline, chosen: Chosen, machine: Machine) -> Rehearsal:
+    """Estimates what rebuilding slots would ask, as `rehearse_steps` does; builds nothing.
+
+    Raises:
+        UsageError: An input is missing, or no endpoint is set up.
+        ArenaError: A stage failed.
+    """
+    slots = Editions(pipeline.store).load(pipeline.edition).slots
+    told, later = list[StepEstimate](), list[str]()
+    for slot in walk_order(chosen.planned, chosen.slots):
+        entry = chosen.planned[slot]
+        if entry.sources() & ({step.slot for step in told if step.calls} | set(later)):
+            later.append(slot)
+            continue
+        stage = find_stage(entry.stage)
+        step = Step(slot, stage, read_settings(slot, stage, entry), entry.inputs)
+        if slot in chosen.slots and (model := _model_of(step)):
+            asks = chosen.forced or not _exists(pipeline.store, slots, step)
+            told.append(
+                _rehearse(pipeline, step, model, slots, machine, forced=chosen.forced, again=chosen.again)
+                if asks
+                else StepEstimate(slot, model.model, 0, 0, 0, 0, 0.0)
+            )
+    return Rehearsal(told, later)
+
+
+def _model_of(step: Step) -> ModelName | None:
+    return next((value for _, value in step.settings if isinstance(value, ModelName)), None)
+
+
 def _rehearse(
-    pipeline: Pipeline, step: Step, model: ModelName, slots: dict[str, Ref], machine: Machine
+    pipeline: Pipeline,
+    step: Step,
+    model: ModelName,
+    slots: dict[str, Ref],
+    machine: Machine,
+    *,
+    forced: bool = False,
+    again: frozenset[str] = frozenset(),
 ) -> StepEstimate:
     """Runs a step in a folder that is thrown away, and sums up the calls that it would make."""
     store, noted = pipeline.store, dict[str, Rehearsed]()
-    inputs = {
-        name: store.open(item) if isinstance(item, Ref) else item
-        for name, item in pipeline.inputs_of(step, slots).items()
-    }
+    request = Request(step.stage, step.settings, pipeline.inputs_of(step, slots))
+    inputs = {name: store.open(item) if isinstance(item, Ref) else item for name, item in request.inputs.items()}
     access = model_access(store.root, pipeline.control.budget(pipeline.edition), noted)
     with TemporaryDirectory(dir=store.root / ".staging") as folder:
         work = Workspace(
             step.stage.name,
-            Path(folder),
+            Path(folder, request.key),
             step.settings,
             inputs,
             machine,
             store.published(step.stage.name),
             llm=access,
             version=step.stage.version,
+            takes_over=not forced,
+            again=again,
         )
         step.stage(work)
         subjects = work.counts().read

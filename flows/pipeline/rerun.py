@@ -1,7 +1,7 @@
 """Rebuilds one stage of an edition, and then everything that depends on bytes that changed."""
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import ValidationError
 
@@ -27,19 +27,25 @@ AskedAgain = Literal["failed", "refused", "over_budget", "empty"]
 FindStage = Callable[[str], AnyStage]
 
 
-def rerun(
+class Chosen(NamedTuple):
+    """What is to be rebuilt: slots of a recipe, in any case or if missing, for some outcomes alone."""
+
+    planned: dict[str, PlannedStage]
+    slots: set[str]
+    forced: bool
+    again: frozenset[str]
+
+
+def choose(
     pipeline: Pipeline,
     stage: str | None,
     mode: Mode | Repair = "if_failed",
-    find: FindStage = find_stage,
     *,
     outcomes: Collection[AskedAgain] = (),
-) -> Slots:
-    """Rebuilds a stage's slots with the settings and inputs that the edition records.
+) -> Chosen:
+    """Returns what to rebuild of an edition; no slots when no subject ended with one of `outcomes`.
 
-    Their inputs are used as they are, and built only if they are missing. Dependent slots follow: the store finds them
-    if no byte has changed, and builds them otherwise. A stage that declares its inputs is added with default settings
-    to an edition that does not have it yet.
+    A stage that declares its inputs is added with default settings to an edition that does not have it yet.
 
     Args:
         pipeline: The pipeline of the edition.
@@ -47,20 +53,14 @@ def rerun(
             every stage.
         mode: `if_failed` builds only slots that are missing or damaged, `force` builds the stage's slots in any case,
             `damaged` first reads every byte, and builds what is damaged or was made of something damaged.
-        find: Returns a stage by its name.
         outcomes: Asks a model again only about the topics, queries or questions that ended so, and keeps the others.
-
-    Returns:
-        Every visited slot, in order; none when no subject ended with one of `outcomes`.
 
     Raises:
         UsageError: The edition has no such slot, is published and would change, or there is neither stage nor outcome.
-        ArenaError: A stage failed.
     """
-    editions = Editions(pipeline.store)
-    edition = editions.load(pipeline.edition)
-    recipes = Recipes(pipeline.store)
-    planned = {slot: _as_on_disk(entry, pipeline.store) for slot, entry in recipes.load(edition).items()}
+    edition = Editions(pipeline.store).load(pipeline.edition)
+    recipe = Recipes(pipeline.store).load(edition)
+    planned = {slot: _as_on_disk(entry, pipeline.store) for slot, entry in recipe.items()}
     from tasks.llm.earlier_answers import all_outcomes
 
     again = all_outcomes(outcomes)
@@ -73,24 +73,48 @@ def rerun(
         chosen &= damaged_slots(pipeline.store, edition)
     elif stage is None:
         raise UsageError("which stage? name one as arena status shows them, or add --outcome failed or --damaged")
-    if not chosen:
-        return {}
     forced = mode == "force" or bool(again)
-    if edition.published and forced:
+    if chosen and edition.published and forced:
         raise UsageError(
             f"edition {edition.name} was published on {edition.published:%Y-%m-%d} and cannot change: "
             "build a new edition; what is missing or damaged is repaired without --force and --outcome"
         )
-    recipes.plan(edition.name, edition.release, planned, published=edition.published is not None)
+    return Chosen(planned, chosen, forced, again)
+
+
+def rerun(pipeline: Pipeline, chosen: Chosen, find: FindStage = find_stage) -> Slots:
+    """Rebuilds slots with the settings and inputs that the edition records.
+
+    Their inputs are used as they are, and built only if they are missing. Dependent slots follow: the store finds them
+    if no byte has changed, and builds them otherwise.
+
+    Args:
+        pipeline: The pipeline of the edition.
+        chosen: As `choose` returns it.
+        find: Returns a stage by its name.
+
+    Returns:
+        Every visited slot, in order.
+
+    Raises:
+        UsageError: An input is missing, or recorded settings are no longer valid.
+        ArenaError: A stage failed.
+    """
+    planned, slots, forced, again = chosen
+    if not slots:
+        return {}
+    editions = Editions(pipeline.store)
+    edition = editions.load(pipeline.edition)
+    Recipes(pipeline.store).plan(edition.name, edition.release, planned, published=edition.published is not None)
     budget = pipeline.control.budget(edition.name)
     current: Slots = dict(edition.slots)
     built: Slots = {}
-    order = walk_order(planned, chosen)
+    order = walk_order(planned, slots)
     for index, slot in enumerate(order):
         request = make_request(slot, planned[slot], current, find)
         ref = current.get(slot)
-        if slot in chosen or ref is None or not only_version_differs(pipeline.store, ref, request):
-            label = StageLabel(slot, forced and slot in chosen, budget, again, (index, len(order)))
+        if slot in slots or ref is None or not only_version_differs(pipeline.store, ref, request):
+            label = StageLabel(slot, forced and slot in slots, budget, again, (index, len(order)))
             ref = pipeline.execute(request, label)
             editions.record(edition.name, edition.release, {slot: ref})
         current[slot] = built[slot] = ref

@@ -19,6 +19,13 @@ from tasks.submissions.stages import Result, add_violations, check_entry
 from tasks.submissions.topics import SLOTS
 
 
+class Checked(NamedTuple):
+    """A run that can be taken in: the steps that make its datasets and score it, and a result for each topic."""
+
+    steps: list[Step]
+    results: list[Result]
+
+
 class Entered(NamedTuple):
     """A run that was taken in: its slots with those of its scores, and a result for each topic."""
 
@@ -29,7 +36,15 @@ class Entered(NamedTuple):
 def enter_run(pipeline: Pipeline, entry: Entry, *, judge: str | None = None, refuse: bool = False) -> Entered:
     """Adds a run from outside to an edition, published or not, and scores it as the edition's other runs are scored.
 
-    A run that is there already with the same content is found again; nothing is made twice.
+    A run that is there already with the same content is found again; nothing is made twice. Arguments and errors are
+    those of `check_run`; it may also fail because a stage does.
+    """
+    checked = check_run(pipeline, entry, judge=judge, refuse=refuse)
+    return Entered(pipeline.walk(checked.steps), checked.results)
+
+
+def check_run(pipeline: Pipeline, entry: Entry, *, judge: str | None = None, refuse: bool = False) -> Checked:
+    """Checks a run from outside, and keeps what was handed in.
 
     Args:
         pipeline: The pipeline of the edition.
@@ -40,7 +55,6 @@ def enter_run(pipeline: Pipeline, entry: Entry, *, judge: str | None = None, ref
     Raises:
         UsageError: The edition has another run of that name, or does not have the task.
         BadInput: The run holds something that cannot be used, or a violation with `refuse`.
-        ArenaError: A stage failed.
     """
     edition = Editions(pipeline.store).load(pipeline.edition)
     read = [slot for slot in SLOTS[entry.task] if slot in edition.slots]
@@ -54,7 +68,7 @@ def enter_run(pipeline: Pipeline, entry: Entry, *, judge: str | None = None, ref
         )
     require_free(pipeline, entry)
     step = plan_entry(entry, deposit(pipeline.store.root, edition.name, edition.release, entry))
-    return Entered(pipeline.walk([step, _plan_scores(pipeline, entry, step.slot, judge)]), results)
+    return Checked([step, _plan_scores(pipeline, entry, step.slot, judge)], results)
 
 
 def require_free(pipeline: Pipeline, entry: Entry) -> None:

@@ -187,4 +187,11 @@ def test_a_dry_run_asks_nothing(
     assert arena("airqa", "score", files.questions, answers, *last) == 0
     judged = json.loads(capsys.readouterr().out)
     assert (judged["calls"], judged["cached"]) == (1, 0)
+
+    handed = tmp_path / "handed.jsonl"
+    handed.write_text(json.dumps({"topic": f"{0:08d}-0000-5000-8000-{0:012d}", "answer": "sparrows sing"}))
+    named = ("--task", "paperqa", "--system", "theirs", "--system-version", "1", "--edition", "airqa")
+    assert arena("submit", handed, *named, "--workers", 1, *last) == 0
+    (scores,) = json.loads(capsys.readouterr().out)["estimate"]
+    assert (scores["slot"], scores["calls"]) == ("airqa/scores/theirs@1", 1)
     assert not endpoint.exists()

@@ -92,8 +92,11 @@ def test_building_with_a_model_is_rehearsed_with_the_real_prompts(arena: Arena, 
     assert (there["estimate"][0]["calls"], there["later"]) == (0, [])
     verdicts = next((arena.folder / "store").glob("surveys/*/calls-*.parquet"))
     verdicts.parent.rename(arena.folder / "lost")
-    (again,) = arena.json(*build, "--dry-run")["estimate"]
-    assert (again["calls"], again["cached"], again["usd"]) == (used["calls"], used["calls"], 0)
+    for command in (build, ("rerun", "surveys", *ONE)):
+        lost = arena.json(*command, "--dry-run")
+        (again,) = lost["estimate"]
+        assert (again["calls"], again["cached"], again["usd"]) == (used["calls"], used["calls"], 0)
+        assert "topics" in lost["later"]
 
 
 @pytest.mark.parametrize("cap", [("--max-tokens", 10), ("--stage-tokens.run", 10)])

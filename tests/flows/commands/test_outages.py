@@ -99,6 +99,10 @@ def test_a_topic_that_fell_back_is_marked_and_asked_again_alone(arena: Arena, en
     endpoint.asked.clear()
     (arena.folder / "store" / "llm" / "calls.sqlite").unlink()  # the other topics are kept without it, too
     endpoint.fails = lambda title: False
+    expected = arena.json("rerun", "--outcome", "failed", "--dry-run")
+    assert [(step["slot"], step["calls"], step["cached"]) for step in expected["estimate"]] == [(slot, len(chosen), 0)]
+    assert expected["later"] == [f"scores/{slot.removeprefix('run/')}", "report"]
+    assert not endpoint.asked
     healed = arena.json("rerun", "--outcome", "failed")
     assert Counter(endpoint.asked) == Counter(chosen)
     assert {slot: healed["datasets"][slot] for slot in undisturbed["datasets"]} == undisturbed["datasets"]

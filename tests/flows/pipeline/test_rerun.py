@@ -10,7 +10,7 @@ from flows.commands.status import rerun as rerun_command
 from flows.pipeline.fingerprints import FILE
 from flows.pipeline.machine import Machine
 from flows.pipeline.release_files import open_files
-from flows.pipeline.rerun import rerun
+from flows.pipeline.rerun import choose, rerun
 from flows.pipeline.stages import find_stage
 from flows.pipeline.status import edition_status
 from flows.pipeline.walk import Pipeline
@@ -25,7 +25,7 @@ def again(pipeline: Pipeline, chain, stage: str, **options):
     """Reruns a stage of the chain; returns the names of the executed stages."""
     chain.executed.clear()
     by_name = {step.stage.name: step.stage for step in chain.steps(0)}
-    rerun(pipeline, stage, find=by_name.__getitem__, **options)
+    rerun(pipeline, choose(pipeline, stage, **options), by_name.__getitem__)
     return chain.executed
 
 
@@ -119,7 +119,7 @@ def test_a_mended_release_file_is_read_anew_and_the_edition_is_that_of_an_undist
     assert states(store)["references"][0] == "waiting"
 
     broken.write_bytes(content)
-    rerun(pipeline, "citation_records")
+    rerun(pipeline, choose(pipeline, "citation_records"))
 
     undisturbed = Editions(Store(built / "store")).load("2026-01-06").slots
     assert Editions(store).load("2026-01-06").slots == {s: r for s, r in undisturbed.items() if r.stage != "bm25"}
