@@ -147,7 +147,7 @@ def merge_runs(runs: Sequence[tuple[int, Path]], key: str, bucket: int) -> Itera
         merged = list(runs)
         for level in count():
             groups = [merged[first : first + FAN_IN] for first in range(0, len(merged), FAN_IN)]
-            if len(groups) == 1:
+            if len(groups) <= 1:  # none where the bucket has no row
                 break
             paths = [Path(folder) / f"{level}-{number:05d}.arrow" for number in range(len(groups))]
             merged = [

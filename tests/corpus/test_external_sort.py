@@ -67,6 +67,18 @@ def test_merging_equals_sorting_in_memory(
         assert found == sorted((row for row in expected if row[0] % buckets == bucket), key=lambda row: row[0])
 
 
+@pytest.mark.timeout(20)
+def test_a_bucket_without_rows_ends_after_many_runs(tmp_path: Path) -> None:
+    names = count()
+    writer = RunWriter(lambda: tmp_path / f"{next(names):03d}", "key", 2)
+    for _ in range(4 * external_sort.FAN_IN):
+        writer.write(rows([0, 2, 4] * 20, 0))
+    writer.close()
+    runs = [(0, path) for path in sorted(tmp_path.iterdir())]
+    assert len(runs) > external_sort.FAN_IN
+    assert list(merge_runs(runs, "key", 1)) == []
+
+
 def test_a_merge_holds_only_a_few_batches_of_each_run(tmp_path: Path) -> None:
     names = count()
     writer = RunWriter(lambda: tmp_path / f"{next(names):03d}", "key", 1)
