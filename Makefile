@@ -13,13 +13,16 @@ export HF_HUB_OFFLINE ?= 1
 # Without compiled files every process of a run compiles the project for itself.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint types docs bench ui e2e soak lock sbom
+.PHONY: demo test long lint types docs bench ui e2e soak lock sbom
 
 demo: $(STAMP)
 	$(RUN)/arena demo
 
 test: $(STAMP)
 	$(RUN)/pytest -n auto --dist loadfile
+
+long: $(STAMP)
+	$(RUN)/pytest -m long -n auto --dist loadfile
 
 lint: $(STAMP)
 	$(RUN)/ruff check .

@@ -18,7 +18,7 @@ from tests.llm.scripted_server import ScriptedServer, completion
 EDITION = "2026-01-06"
 REPOSITORY = Path(__file__).parents[2]
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.long
 
 RUN_COMMANDS = """
 import contextlib, io, json, sys

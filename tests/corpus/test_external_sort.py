@@ -79,6 +79,7 @@ def test_a_bucket_without_rows_ends_after_many_runs(tmp_path: Path) -> None:
     assert list(merge_runs(runs, "key", 1)) == []
 
 
+@pytest.mark.long
 def test_a_merge_holds_only_a_few_batches_of_each_run(tmp_path: Path) -> None:
     names = count()
     writer = RunWriter(lambda: tmp_path / f"{next(names):03d}", "key", 1)

@@ -329,7 +329,7 @@ def _build_two(mirror: Path, root: Path) -> dict[DatasetName, Dataset]:
     return built
 
 
-@pytest.mark.e2e
+@pytest.mark.long
 def test_killed_record_stages_resume_at_the_shard(tmp_path: Path) -> None:
     mirror, root = tmp_path / "mirror", tmp_path / "root"
     write_release(mirror, SyntheticSettings(papers=300, files=6))

@@ -11,6 +11,8 @@ from cyclopts import MissingArgumentError
 from flows.cli import app
 
 ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.long
 RUNBOOKS = ROOT / "docs" / "runbooks"
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 EVERYWHERE = ("--debug", "--verbose", "--version")

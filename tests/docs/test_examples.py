@@ -6,7 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.long
 GUIDES = {
     "own-baseline": "baseline two_queries",
     "own-metric": "measure success_5",

@@ -10,6 +10,8 @@ from nbclient import NotebookClient
 
 ROOT = Path(__file__).parents[2]
 
+pytestmark = pytest.mark.long
+
 
 def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sys.path.append(str(ROOT / "docs"))

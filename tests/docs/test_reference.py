@@ -11,6 +11,8 @@ from tasks.ranking.baseline import all_baselines
 
 ROOT = Path(__file__).parents[2]
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:

@@ -161,7 +161,7 @@ def open_and_drop(folder: Path, times: int) -> None:
         Bm25Index(Dataset(folder))
 
 
-@pytest.mark.e2e
+@pytest.mark.long
 def test_processes_open_and_drop_an_index_at_once(corpus: Corpus) -> None:
     dataset = corpus.build(bm25, SETTINGS, documents=give_documents(corpus, rows(titles(50))))
     with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as pool:

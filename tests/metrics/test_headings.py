@@ -169,6 +169,7 @@ def test_without_flair_the_error_names_the_install_line(monkeypatch: pytest.Monk
         FlairEntityExtractor()(["BERT"])
 
 
+@pytest.mark.long
 def test_flair_tags_every_heading_with_a_tagger_from_a_file(tmp_path: Path) -> None:
     """A tagger of a few hundred weights learns two names; loading and tagging are those of the real model."""
     pytest.importorskip("flair", reason="FLAIR is not installed (pip install 'research-arena[flair]')")

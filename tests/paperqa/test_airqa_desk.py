@@ -18,6 +18,7 @@ from tasks.paperqa.sql_child import MOST_CHARACTERS, MOST_ROWS
 from tests.paperqa.conftest import BIRD, DEEP, GRAPH, IMAGE, ask
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("question", "scope"),
     [

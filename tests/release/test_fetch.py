@@ -353,7 +353,7 @@ with DatasetsApi(SecretStr(key), ApiSettings(url=url, interval_s=0), Path(folder
 """
 
 
-@pytest.mark.e2e
+@pytest.mark.long
 def test_killed_at_any_moment_it_goes_on_at_the_next_byte(server: S2Server, tmp_path: Path) -> None:
     server.content[NEW]["papers"] = {f"part-{n}.gz": lines(n, 3_000_000) for n in range(3)}
     sizes = sum(len(data) for name, files in server.content[NEW].items() if name != "tldrs" for data in files.values())

@@ -10,6 +10,7 @@ from typing import Any
 import bm25s
 import numpy as np
 import orjson
+import pytest
 
 from schemas.identifiers import CorpusId
 from schemas.topic import Topic
@@ -25,6 +26,7 @@ from tests.index.conftest import give_documents
 K = 100
 
 
+@pytest.mark.long
 def test_top_100_of_real_papers_are_those_of_bm25s(shared: Path, tmp_path: Path) -> None:
     release = shared / "data" / "s2" / "2026-01-06"
     assert mean_overlap(release, tmp_path, documents=6000, queries=50) > 0.95

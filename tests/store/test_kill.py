@@ -55,7 +55,7 @@ def shards_done(root: Path) -> int:
     return len(log.read_text().splitlines()) if log.exists() else 0
 
 
-@pytest.mark.e2e
+@pytest.mark.long
 def test_killed_builds_resume(tmp_path: Path) -> None:
     expected = build(tmp_path / "undisturbed")
     root = tmp_path / "killed"

@@ -70,7 +70,7 @@ def files(tmp_path: Path) -> PaperQaFiles:
     )
 
 
-@pytest.mark.e2e
+@pytest.mark.long
 @pytest.mark.usefixtures("prefect_server")
 def test_from_files_to_pages_and_a_second_run_asks_nothing(
     endpoint: Path, files: PaperQaFiles, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -51,6 +51,7 @@ def ways(tmp_path_factory: pytest.TempPathFactory) -> Ways:
     return Ways(tmp_path_factory.mktemp("published"))
 
 
+@pytest.mark.long
 def test_records_have_the_published_shape(ways: Ways) -> None:
     surveys = ways.records("survey.jsonl")
     qrels = ways.original.qrels()

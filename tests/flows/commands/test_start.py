@@ -5,9 +5,11 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from cyclopts import App
 
@@ -100,7 +102,7 @@ def test_status_says_the_same_with_and_without_what_it_remembers(arena: Arena) -
     assert states() == first
 
 
-@pytest.mark.e2e
+@pytest.mark.long
 def test_completion_is_installed_for_lazy_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     script = tmp_path / "arena.bash"
     cli.app.meta(["--install-completion", "--shell", "bash", "-o", str(script)], exit_on_error=False)
@@ -136,6 +138,8 @@ def test_ctrl_c_and_sigterm_end_a_command_on_one_line(tmp_path: Path, number: in
         ) as running,
         (tmp_path / "waits").open("w"),  # returns when the command has opened the other end
     ):
+        while psutil.Process(running.pid).status() != psutil.STATUS_SLEEPING:
+            time.sleep(0.01)  # a signal just before the read would be noticed only after it
         running.send_signal(number)
         _, err = running.communicate(timeout=60)
     assert running.returncode == code

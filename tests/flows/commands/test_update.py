@@ -127,6 +127,7 @@ def opened(weeks: Weeks) -> Callable[[str, str], Any]:
     return lambda edition, slot: store.open(Editions(store).load(edition).slots[slot])
 
 
+@pytest.mark.long
 def test_every_dataset_is_that_of_the_release_read_whole(weeks: Weeks) -> None:
     by_diff, whole = (Editions(weeks.pipeline(name, NEW).store).load(NEW).slots for name in ("diff", "whole"))
     assert {slot: ref.digest for slot, ref in by_diff.items()} == {slot: ref.digest for slot, ref in whole.items()}

@@ -14,6 +14,7 @@ from tasks.store import shard_runner
 from tasks.store.store import Request, Store
 
 
+@pytest.mark.long
 def test_the_number_of_workers_changes_no_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     release = SyntheticSettings(papers=60)
     write_release(tmp_path / "releases", release)
