@@ -159,6 +159,7 @@ def test_a_malformed_answer_tells_no_signed_link(server: S2Server, tmp_path: Pat
     assert len(str(raised.value)) < 500
 
 
+@pytest.mark.long
 def test_an_answer_of_the_wrong_form_is_read_as_far_as_needed(server: S2Server, tmp_path: Path) -> None:
     with api(server, tmp_path) as client:
         server.said = b'{"files": [' + b"{}," * 2_000_000 + b"{}]}"

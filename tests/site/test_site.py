@@ -31,6 +31,7 @@ def table(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+@pytest.mark.long
 def test_each_link_leads_to_a_page_or_file_of_the_site_or_to_https(written: Site) -> None:
     pages = 0
     for path, page in written.pages():

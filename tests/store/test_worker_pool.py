@@ -181,6 +181,7 @@ GUARD
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("function", "guard", "answer"),
     [

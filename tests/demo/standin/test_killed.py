@@ -22,6 +22,7 @@ def asked(log: Path) -> Counter[str]:
     return Counter(json.loads(line)["sha256"] for line in lines)
 
 
+@pytest.mark.long
 def test_after_a_kill_only_calls_under_way_are_asked_again(tmp_path: Path) -> None:
     log, cache = tmp_path / "log.jsonl", tmp_path / "calls.sqlite"
     with StandIn(StandInSettings(log=log, delay_s=0.05)) as server:

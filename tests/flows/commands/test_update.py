@@ -135,6 +135,7 @@ def test_every_dataset_is_that_of_the_release_read_whole(weeks: Weeks) -> None:
     assert by_diff["paper_records"].key != whole["paper_records"].key
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "settings",
     [

@@ -202,6 +202,7 @@ def test_a_forbidden_document_fails_the_topic(world: World) -> None:
     assert [outcome for outcome, _ in outcomes(build(world, "forger"))] == ["failed"] * 2
 
 
+@pytest.mark.long
 def test_a_system_that_takes_too_long_fails_on_that_topic_alone(world: World) -> None:
     first, second = outcomes(build(world, "slow", OwnSettings(timeout_s=3)))
     assert first == ("scored", None)
