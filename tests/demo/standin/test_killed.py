@@ -10,6 +10,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from tasks.demo.standin.server import StandIn, StandInSettings
 from tests.conftest import REPOSITORY
 from tests.demo.standin.killed_process import AT_ONCE, QUESTIONS, ask_all
