@@ -42,6 +42,14 @@ def _needs_prefect(file: Path) -> bool:
     return "prefect_server" in file.read_text(encoding="utf-8")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Counts what needs Prefect's server among the long tests."""
+    for item in items:
+        if "prefect_server" in getattr(item, "fixturenames", ()) and not item.get_closest_marker("e2e"):
+            item.add_marker(pytest.mark.long)
+
+
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling:
     """Shares test files out."""
     return _ByFile(config, log)

@@ -70,7 +70,6 @@ def files(tmp_path: Path) -> PaperQaFiles:
     )
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("prefect_server")
 def test_from_files_to_pages_and_a_second_run_asks_nothing(
     endpoint: Path, files: PaperQaFiles, tmp_path: Path, capsys: pytest.CaptureFixture[str]

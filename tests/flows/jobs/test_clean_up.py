@@ -14,7 +14,7 @@ from flows.pipeline.machine import StoreFolder
 from schemas.errors import StoreError
 from tasks.store.editions import Editions
 
-pytestmark = [pytest.mark.usefixtures("prefect_server"), pytest.mark.long]
+pytestmark = pytest.mark.usefixtures("prefect_server")
 
 
 @flow(name="old")

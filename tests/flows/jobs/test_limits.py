@@ -47,7 +47,6 @@ def as_deployed(prefect_server: None) -> Iterator[Callable[[Asking], None]]:
         yield run
 
 
-@pytest.mark.long
 def test_a_deployed_stage_that_asks_a_model_holds_a_slot_and_needs_the_limit_to_exist(as_deployed):
     slots.clear()
     with get_client(sync_client=True) as client:

@@ -87,7 +87,6 @@ def week(tmp_path: Path, server: S2Server, monkeypatch: pytest.MonkeyPatch) -> A
     return run
 
 
-@pytest.mark.long
 def test_weeks_follow_each_other_and_nothing_happens_twice(week: Any, server: S2Server, tmp_path: Path) -> None:
     assert week().is_completed()
     editions = Editions(Store(tmp_path / "store"))

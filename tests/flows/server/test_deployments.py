@@ -81,7 +81,6 @@ def test_a_schedule_needs_a_known_time_zone_and_five_fields():
         Schedule(cron="0 6 * * 3", timezone="Mars/Olympus")
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("prefect_server")
 def test_deploying_again_changes_nothing_and_what_people_paused_stays_paused():
     with get_client(sync_client=True) as client:
