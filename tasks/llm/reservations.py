@@ -135,8 +135,8 @@ class Room:
             cap is None or open_ + asked <= (cap - used) * AMPLE for cap, used, open_, asked in left
         )
 
-    def take(self, bound: Usage, calls: int = 1) -> None:
-        """Counts further reservations of this process."""
-        more = (bound.nano_usd * calls, bound.tokens.total * calls) * 2
+    def take(self, bound: Usage) -> None:
+        """Counts a further reservation of this process."""
+        more = (bound.nano_usd, bound.tokens.total) * 2
         self.reserved = [had + asked for had, asked in zip(self.reserved, more, strict=False)]
         self.own = [had + asked for had, asked in zip(self.own, more, strict=False)]
