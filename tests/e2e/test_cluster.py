@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from flows.pipeline.machine import Machine
@@ -27,8 +28,8 @@ SHARDS = 12
 ON_RAY = Resources(workers=2, runner="ray", device="cpu")
 
 
-class Numbered(Settings):
-    number: int = 0
+class Slow(Settings):
+    seconds: float = 0.5
 
 
 def write_node(shard: Shard, seconds: float) -> None:
@@ -38,11 +39,11 @@ def write_node(shard: Shard, seconds: float) -> None:
     shard.file(f"{shard.name}.txt").write_text(ray.get_runtime_context().get_node_id())
 
 
-def _nodes(work: Workspace[Numbered]) -> None:
-    work.map_shards(write_node, {f"{number:05d}": 0.5 for number in range(SHARDS)})
+def _nodes(work: Workspace[Slow]) -> None:
+    work.map_shards(write_node, {f"{number:05d}": work.settings.seconds for number in range(SHARDS)})
 
 
-nodes: Stage[Numbered] = stage("topics", version=1, settings=Numbered)(_nodes)
+nodes: Stage[Slow] = stage("topics", version=1, settings=Slow)(_nodes)
 
 
 @pytest.fixture
@@ -84,14 +85,19 @@ def test_parsing_merging_embedding_and_running_on_two_nodes_change_no_digest(tmp
 
 def test_both_nodes_work_and_a_lost_node_costs_no_finished_shard(tmp_path: Path, cluster: Any) -> None:
     store, runner = Store(tmp_path), choose_runner(ON_RAY)
-    dataset = store.open(store.build(Request(nodes, Numbered(), {}), ON_RAY, runner=runner).ref)
+    dataset = store.open(store.build(Request(nodes, Slow(), {}), ON_RAY, runner=runner).ref)
     assert len({dataset.path(file.path).read_text() for file in dataset.manifest.files}) == 2
 
     def lose(progress: Progress) -> None:
         if progress.done == 4:
-            cluster.remove_node(next(iter(cluster.worker_nodes)), allow_graceful=False)
+            time.sleep(0.5)  # its worker is between two shards now
+            node = next(iter(cluster.worker_nodes))
+            raylet = psutil.Process(node.all_processes["raylet"][0].process.pid)
+            for lost in [raylet, *raylet.children(recursive=True)]:  # without it, a worker ends its shard
+                lost.kill()
+            cluster.remove_node(node, allow_graceful=False)
 
-    again = Request(nodes, Numbered(number=1), {})
+    again = Request(nodes, Slow(seconds=1), {})
     with pytest.raises(StageFailed, match="worker process died"):
         store.build(again, ON_RAY, runner=runner, report=lose)
     finished = store.open(store.build(again, ON_RAY, runner=runner).ref).manifest
