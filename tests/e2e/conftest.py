@@ -283,9 +283,9 @@ def out() -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """A real browser with an empty profile."""
+    """A real browser with an empty profile; while it is open, no other event loop can run in this thread."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
     if not CHROMIUM.exists():
         pytest.skip(f"no browser at {CHROMIUM}")
