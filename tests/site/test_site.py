@@ -129,9 +129,12 @@ def test_a_topics_page_shows_each_runs_queries_with_their_hits(tag: str, written
     run = open_edition(written.store.root, NEW).run(tag)[3]
     page = (written.folder / NEW / "topics" / "3.html").read_text()
     trails = re.findall(
-        r'<details class="small">\n<summary>(.*?)</summary>\n<ol>\n(.*?)</ol></details>', page, re.DOTALL
+        r'<details class="small">\n<summary>(.*?)</summary>\n<p class="note">(.*?)</p>\n<ol>\n(.*?)</ol></details>',
+        page,
+        re.DOTALL,
     )
-    steps = next(steps for summary, steps in trails if tag in summary)
+    assert not any("<a" in summary for summary, _, _ in trails), "a link cannot be reached inside a summary"
+    steps = next(steps for _, system, steps in trails if tag in system)
     query, reading = re.findall(r"<li>(.*?)</li>", steps)
     assert query.startswith("bm25 (20 of 20, 2 not shown): survey 3 ")
     assert reading.startswith("read 1 document<br>") and 'CorpusID:3000"' in reading
