@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 
 from schemas.identifiers import CorpusId
-from schemas.settings import Resources
+from schemas.settings import EncoderSettings, Resources
 from schemas.tables.citation_records import CITATION_RECORDS
 from schemas.topic import Topic
 from tasks.corpus.edges import EdgeSettings, edges
 from tasks.index.bm25 import Bm25Index, Bm25Settings, bm25
-from tasks.index.dense import DenseIndex, load_faiss
+from tasks.index.dense import DenseIndex
+from tasks.index.embeddings import EmbeddingSettings, embeddings, open_encoder
 from tasks.index.lsa import LsaSettings, LsaSpace, lsa
+from tasks.index.toy_model import TOY
 from tasks.ranking.answers import answer_topic
 from tasks.ranking.baseline import Kit, all_baselines
 from tasks.retrieval.backend import SearchBackend
@@ -31,19 +33,9 @@ from tests.published import publish, publish_documents, publish_surveys
 pytestmark = pytest.mark.bench
 
 SIZES = [int(size) for size in os.environ.get("ARENA_BENCH_DOCUMENTS", "50000,300000").split(",")]
-VOCABULARY, LENGTH, DIMENSIONS, CITED, TOPICS = 30_000, 120, 384, 12, 12
+VOCABULARY, LENGTH, CITED, TOPICS = 30_000, 120, 12, 12
 LIMIT = 1.0
 """CPU seconds a topic."""
-
-
-class Hashed:
-    """An encoder of fixed random vectors, one for each text."""
-
-    dimensions = DIMENSIONS
-
-    def encode_queries(self, texts: list[str]) -> np.ndarray:
-        rows = np.stack([np.random.default_rng(abs(hash(text))).standard_normal(DIMENSIONS) for text in texts])
-        return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
 
 
 def random_texts(size: int) -> dict[int, tuple[str, str | None]]:
@@ -75,14 +67,12 @@ def backend(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         stage.name: store.open(store.build(Request(stage, settings, inputs), resources).ref)
         for stage, settings, inputs in (
             (bm25, Bm25Settings(field="abstract"), only),
+            (embeddings, EmbeddingSettings(field="abstract", encoder=EncoderSettings(model=TOY)), only),
             (lsa, LsaSettings(field="abstract"), only),
             (edges, EdgeSettings(), given),
         )
     }
-    vectors = rng.standard_normal((size, DIMENSIONS), np.float32)
-    index = load_faiss().IndexFlatIP(DIMENSIONS)
-    index.add(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
-    dense = DenseRetriever(DenseIndex(index, np.arange(1, size + 1)), Hashed())  # pyright: ignore
+    dense = DenseRetriever(DenseIndex.open(made["embeddings"], device="cpu"), open_encoder(made["embeddings"], "cpu"))
     space = LsaRetriever(DenseIndex.open(made["lsa"], device="cpu"), LsaSpace.open(made["lsa"]))
     lexical = Bm25Retriever(Bm25Index(made["bm25"]))
     catalogue = load_catalogue(store.open(documents), store.open(publish_surveys(store, [])))
