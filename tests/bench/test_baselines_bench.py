@@ -34,8 +34,8 @@ pytestmark = pytest.mark.bench
 
 SIZES = [int(size) for size in os.environ.get("ARENA_BENCH_DOCUMENTS", "50000,300000").split(",")]
 VOCABULARY, LENGTH, CITED, TOPICS = 30_000, 120, 12, 12
-LIMIT = 1.0
-"""CPU seconds a topic."""
+LIMIT, DEAR = 1.0, {"expanded_diverse": 2.0}
+"""CPU seconds a topic; `expanded_diverse` searches every index once more for each of up to five groups of hits."""
 
 
 def random_texts(size: int) -> dict[int, tuple[str, str | None]]:
@@ -94,4 +94,4 @@ def test_a_topic_takes_less_than_a_second_of_cpu(name: str, backend: SearchBacke
         assert answer_topic(system, topic, Kit(backend.desk(topic), 100, seed=1)).outcome == "scored"
     seconds = (time.process_time() - start) / len(topics)
     record_property("cpu_seconds_a_topic", round(seconds, 3))
-    assert seconds < LIMIT
+    assert seconds < DEAR.get(name, LIMIT)
