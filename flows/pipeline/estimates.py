@@ -39,11 +39,11 @@ class StepEstimate(NamedTuple):
 
     slot: str
     model: str
-    subjects: int
-    calls: int
-    input_tokens: int
-    output_tokens: int
-    usd: float
+    subjects: int = 0
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    usd: float = 0.0
     measured: bool = False
     cached: int = 0
 
@@ -82,7 +82,7 @@ def rehearse_steps(pipeline: Pipeline, steps: Sequence[Step], machine: Machine, 
         if model is None or _exists(pipeline.store, slots, step):
             pipeline.walk([step], release=release)
             if model:
-                told.append(StepEstimate(step.slot, model.model, 0, 0, 0, 0, 0.0))
+                told.append(StepEstimate(step.slot, model.model))
             continue
         told.append(_rehearse(pipeline, step, model, slots, machine))
         later.append(step.slot)
@@ -90,28 +90,29 @@ def rehearse_steps(pipeline: Pipeline, steps: Sequence[Step], machine: Machine, 
 
 
 def rehearse_rerun(pipeline: Pipeline, chosen: Chosen, machine: Machine) -> Rehearsal:
-    """Estimates what rebuilding slots would ask, as `rehearse_steps` does; builds nothing.
+    """Says what rebuilding slots would ask of models, without building anything; otherwise as `rehearse_steps`.
 
     Raises:
         UsageError: An input is missing, or no endpoint is set up.
         ArenaError: A stage failed.
     """
     slots = Editions(pipeline.store).load(pipeline.edition).slots
-    told, later = list[StepEstimate](), list[str]()
+    told, later, rebuilt = list[StepEstimate](), list[str](), set[str]()
     for slot in walk_order(chosen.planned, chosen.slots):
         entry = chosen.planned[slot]
-        if entry.sources() & ({step.slot for step in told if step.calls} | set(later)):
+        if entry.sources() & rebuilt:
             later.append(slot)
-            continue
-        stage = find_stage(entry.stage)
-        step = Step(slot, stage, read_settings(slot, stage, entry), entry.inputs)
-        if slot in chosen.slots and (model := _model_of(step)):
-            asks = chosen.forced or not _exists(pipeline.store, slots, step)
-            told.append(
-                _rehearse(pipeline, step, model, slots, machine, forced=chosen.forced, again=chosen.again)
-                if asks
-                else StepEstimate(slot, model.model, 0, 0, 0, 0, 0.0)
-            )
+            rebuilt.add(slot)
+        elif slot in chosen.slots:
+            stage = find_stage(entry.stage)
+            step = Step(slot, stage, read_settings(slot, stage, entry), entry.inputs)
+            model = _model_of(step)
+            if not chosen.forced and _exists(pipeline.store, slots, step):
+                told += [StepEstimate(slot, model.model)] if model else []
+                continue
+            rebuilt.add(slot)
+            if model:
+                told.append(_rehearse(pipeline, step, model, slots, machine, chosen.forced, chosen.again))
     return Rehearsal(told, later)
 
 
@@ -125,7 +126,6 @@ def _rehearse(
     model: ModelName,
     slots: dict[str, Ref],
     machine: Machine,
-    *,
     forced: bool = False,
     again: frozenset[str] = frozenset(),
 ) -> StepEstimate:
@@ -204,17 +204,17 @@ def _exists(store: Store, slots: dict[str, Ref], step: Step) -> bool:
     known = {name: source for name, source in inputs.items() if source is not None}
     if len(known) < len(inputs):
         return False
-    return store.find(step.stage.name, Request(step.stage, step.settings, known).key) is not None
+    return store.find_whole(step.stage.name, Request(step.stage, step.settings, known).key) is not None
 
 
 def _used_before(store: Store, step: Step) -> Demand | None:
-    """Returns what the latest run of the same system used for a topic on average; None: the store has no such run."""
+    """Returns what the latest whole run of the same system used for a topic on average; None: there is no such run."""
     parameters = step.settings.model_dump(include={"baseline", "builder", "protocol", "scope", "limits"})
     for dataset in store.published(step.stage.name):
         manifest = dataset.manifest
         if not parameters.items() <= manifest.parameters.items() or not manifest.counts.read:
             continue
-        if files := dataset.files(CALLS):
+        if not dataset.damage and (files := dataset.files(CALLS)):
             calls = pl.read_parquet(files, columns=["keys", "input_tokens", "output_tokens"])
             totals = (calls["keys"].list.len().sum(), calls["input_tokens"].sum(), calls["output_tokens"].sum())
             return Demand(*(float(total) / manifest.counts.read for total in totals))

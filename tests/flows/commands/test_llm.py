@@ -98,6 +98,17 @@ def test_building_with_a_model_is_rehearsed_with_the_real_prompts(arena: Arena, 
         assert (again["calls"], again["cached"], again["usd"]) == (used["calls"], used["calls"], 0)
         assert "topics" in lost["later"]
 
+    arena.json("rerun", "surveys", *ONE)
+    assert arena.json("rerun", "surveys", *ONE, "--dry-run")["estimate"][0]["calls"] == 0
+    forced = arena.json("rerun", "papers", "--force", *ONE, "--dry-run")
+    assert forced["estimate"] == [] and "surveys" in forced["later"], "their papers may change"
+    (verdicts,) = (arena.folder / "store").glob("surveys/*/calls-*.parquet")
+    content = bytearray(verdicts.read_bytes())
+    content[len(content) // 2] ^= 1
+    verdicts.write_bytes(content)
+    (damaged,) = arena.json("rerun", "--damaged", *ONE, "--dry-run")["estimate"]
+    assert (damaged["slot"], damaged["calls"], damaged["cached"]) == ("surveys", used["calls"], used["calls"])
+
 
 @pytest.mark.parametrize("cap", [("--max-tokens", 10), ("--stage-tokens.run", 10)])
 def test_caps_in_tokens_and_of_stages_can_be_set(
