@@ -15,7 +15,7 @@ from schemas.llm import NO_USAGE, Tokens, Usage
 from schemas.llm_settings import BudgetSettings, Cap
 from tasks.llm.database import Database
 from tasks.llm.group_commit import GroupCommit
-from tasks.llm.reservations import Lease, Reservation, Room, RoomState
+from tasks.llm.reservations import NOTHING, Lease, Reservation, Room, RoomState
 
 logger = logging.getLogger(__name__)
 
@@ -180,7 +180,8 @@ class Budget:
         now, room, lease, states = time.time(), self._room(stage), self._leases[stage], list[RoomState]()
         for one in asked:
             found = room.find(one.bound)
-            if found != "free" and any([lease.give_back(), self._expire(now)]):
+            if found != "free" and (self._expire(now) or lease.ahead.calls):
+                lease.ahead = NOTHING
                 self._write_lease(stage)
                 room = self._room(stage)
                 found = room.find(one.bound)
@@ -188,7 +189,9 @@ class Budget:
                 room.take(one.bound)
                 lease.grant(one)
             states.append(found)
-        self._look_ahead(lease, room, asked[-1])
+        calls = lease.in_flight.calls
+        ample = calls >= FEW_CALLS and room.is_ample(asked[-1].bound, calls)
+        lease.ahead = NOTHING.plus(asked[-1], calls) if ample else NOTHING
         if "free" in states:
             self._write_lease(stage)
         mark = (self._settings.run, self._holder)
@@ -199,16 +202,10 @@ class Budget:
         self._waits = "later" in states
         return states
 
-    def _look_ahead(self, lease: Lease, room: Room, last: Reservation) -> None:
-        """Reserves for the calls that come next, where there is much room: they need not wait for a write then."""
-        lease.give_back()
-        if lease.calls >= FEW_CALLS and room.is_ample(last.bound, lease.calls):
-            lease.reserve_ahead(last, lease.calls)
-
     def _write_lease(self, stage: str) -> None:
         """Stores what the stage's calls in flight reserve for this process, for as long as a lease lasts."""
         key, lease = (self._settings.run, stage, self._holder), self._leases[stage]
-        if lease.calls:
+        if lease.in_flight.calls:
             self._database.execute(_LEASE, (*key, time.time() + self._settings.lease_s, *lease.held))
         else:
             self._database.execute("DELETE FROM leases WHERE run = ? AND stage = ? AND holder = ?", key)
@@ -247,7 +244,7 @@ class Budget:
 
     async def _renew(self) -> None:
         """Renews the leases of this process while it has calls in flight."""
-        while held := [stage for stage, lease in self._leases.items() if lease.calls]:
+        while held := [stage for stage, lease in self._leases.items() if lease.in_flight.calls]:
             await asyncio.sleep(self._settings.lease_s / RENEWALS)
             try:
                 await self._write(self._extend, held)

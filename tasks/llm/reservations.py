@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import add
 from typing import Literal, NamedTuple
 
 from schemas.llm import Usage
@@ -48,51 +49,35 @@ NOTHING = Amounts()
 
 @dataclass(slots=True)
 class Lease:
-    """What a stage's calls reserve for one process.
+    """What a stage reserves for one process: for its calls in flight, and ahead for those that come next."""
 
-    Attributes:
-        calls: How many are in flight.
-        held: What the lease reserves: for the calls in flight, and for those that come next.
-        ahead: The part of it that no call in flight uses.
-    """
-
-    calls: int = 0
-    held: Amounts = NOTHING
+    in_flight: Amounts = NOTHING
     ahead: Amounts = NOTHING
 
+    @property
+    def held(self) -> Amounts:
+        """All of it."""
+        return Amounts(*map(add, self.in_flight, self.ahead))
+
     def grant(self, asked: Reservation) -> None:
-        """Reserves what a call needs, for which the caps have room."""
+        """Grants a call for which the caps have room."""
         asked.granted = True
-        self.calls += 1
-        self.held = self.held.plus(asked)
+        self.in_flight = self.in_flight.plus(asked)
 
     def grant_ahead(self, asked: Reservation) -> bool:
-        """Gives a call what is reserved ahead; returns False if that is too little for it."""
+        """Grants a call from what is reserved ahead; returns False if that is too little for it."""
         left = self.ahead.plus(asked, -1)
         if min(left) < 0:
             return False
-        asked.granted = True
-        self.calls += 1
         self.ahead = left
+        self.grant(asked)
         return True
-
-    def reserve_ahead(self, like: Reservation, calls: int) -> None:
-        """Reserves for so many calls like this one, for which the caps have room."""
-        self.held, self.ahead = self.held.plus(like, calls), self.ahead.plus(like, calls)
-
-    def give_back(self) -> bool:
-        """Reserves nothing ahead; returns whether anything was."""
-        changed = self.ahead != NOTHING
-        self.held = Amounts(*(had - unused for had, unused in zip(self.held, self.ahead, strict=True)))
-        self.ahead = NOTHING
-        return changed
 
     def end(self, ended: Reservation) -> None:
         """Takes a call's reservation off; nothing is reserved ahead when no call is left."""
-        self.calls -= 1
-        self.held = self.held.plus(ended, -1)
-        if not self.calls:
-            self.give_back()
+        self.in_flight = self.in_flight.plus(ended, -1)
+        if not self.in_flight.calls:
+            self.ahead = NOTHING
 
 
 @dataclass(slots=True)
@@ -116,7 +101,7 @@ class Room:
     def find(self, bound: Usage) -> RoomState:
         """Returns whether a call fits now (`free`), when calls in flight have ended (`later`), or `never`."""
         room: RoomState = "free"
-        more = (bound.nano_usd, bound.tokens.total) * 2
+        more = _amounts(bound)
         for cap, used, open_, mine, asked in zip(self.caps, self.spent, self.reserved, self.own, more, strict=False):
             if cap is None:
                 continue
@@ -129,7 +114,7 @@ class Room:
 
     def is_ample(self, bound: Usage, calls: int) -> bool:
         """Returns whether so many calls take a small part of what is left, and nobody waits for it."""
-        more = (bound.nano_usd * calls, bound.tokens.total * calls) * 2
+        more = _amounts(bound, calls)
         left = zip(self.caps, self.spent, self.reserved, more, strict=False)
         return not self.waiting and all(
             cap is None or open_ + asked <= (cap - used) * AMPLE for cap, used, open_, asked in left
@@ -137,6 +122,11 @@ class Room:
 
     def take(self, bound: Usage) -> None:
         """Counts a further reservation of this process."""
-        more = (bound.nano_usd, bound.tokens.total) * 2
+        more = _amounts(bound)
         self.reserved = [had + asked for had, asked in zip(self.reserved, more, strict=False)]
         self.own = [had + asked for had, asked in zip(self.own, more, strict=False)]
+
+
+def _amounts(bound: Usage, calls: int = 1) -> tuple[int, ...]:
+    """Returns what calls take of the caps: nano-dollars and tokens of the run, then of the stage."""
+    return (bound.nano_usd * calls, bound.tokens.total * calls) * 2
