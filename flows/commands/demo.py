@@ -72,7 +72,7 @@ def demo(*, folder: Path = Path("demo"), papers: Papers = 500, json: bool = Fals
 
 
 def _end_silently() -> None:
-    """Closes standard error when Python ends: DuckDB's binding prints there what threads of Prefect still hold."""
+    """Drops what is printed while Python ends: DuckDB complains then about what threads of Prefect still hold."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 

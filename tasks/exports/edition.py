@@ -107,7 +107,7 @@ class Edition:
 
     def run(self, tag: str) -> dict[int, list[tuple[int, float]]]:
         """Returns a run as `evaluate_run` takes it: (corpus_id, score) pairs by topic_id, best first."""
-        ranked = self.of_part(pl.read_parquet(self.dataset(RUN + tag).files()).sort("topic_id", "rank"))
+        ranked = self.of_part(pl.read_parquet(self.dataset(RUN + tag).files())).sort("topic_id", "rank")
         hits: dict[int, list[tuple[int, float]]] = {}
         for topic_id, corpus_id, score in ranked.select("topic_id", "corpus_id", "score").iter_rows():
             hits.setdefault(topic_id, []).append((corpus_id, score))
@@ -118,7 +118,7 @@ class Edition:
         return self.of_part(evaluated_topics(self.dataset("topics")))
 
     def of_part(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Returns the rows whose topic_id belongs to the part, in their order."""
+        """Returns those rows of a table whose topics belong to the edition's part."""
         held = [topic for topic in rows["topic_id"].unique() if self.part.holds(topic)]
         return rows.filter(pl.col("topic_id").is_in(held))
 
@@ -131,7 +131,7 @@ class Edition:
         dataset = self.dataset("topics")
         if not self.part.labelled:
             raise UsageError(f"edition {self.name}: the judgments of the private part are not for export")
-        return self.of_part(pl.read_parquet(dataset.files("qrels")).sort("topic_id", "corpus_id"))
+        return self.of_part(pl.read_parquet(dataset.files("qrels"))).sort("topic_id", "corpus_id")
 
     def qrels(self) -> dict[int, dict[int, int]]:
         """Returns the relevance judgments of these topics as `evaluate_run` takes them: label by document by topic.

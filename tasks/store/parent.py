@@ -1,4 +1,4 @@
-"""Ends a process with the one that started it."""
+"""Makes a process end when the one that started it ends."""
 
 import ctypes
 import os

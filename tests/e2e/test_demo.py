@@ -1,4 +1,4 @@
-"""The demo, as a stranger runs it."""
+"""`arena demo` in a process of its own: how it ends, and what it prints."""
 
 import os
 import subprocess
