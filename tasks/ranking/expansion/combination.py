@@ -72,14 +72,14 @@ def rank_by_combination(topic: Topic, kit: Kit, settings: CombinationSettings) -
     ids, scores = normalized_score_fusion(lists)
     if settings.smoothing and desk.has_vectors:
         spaces = [desk.vectors(ids.tolist(), engine) for engine in desk.vector_engines]
-        similarity = np.maximum(sum(vectors @ vectors.T for vectors in spaces) / len(spaces), 0).astype(np.float64)
+        similarity = np.maximum(sum(vectors @ vectors.T for vectors in spaces) / len(spaces), 0)
         scores = smooth_scores(scores, similarity, settings.neighbours, settings.smoothing)
     best = np.lexsort((ids, -scores))[: kit.cutoff]
     return Ranking([Hit(CorpusId(int(ids[i])), float(scores[i])) for i in best])
 
 
 def smooth_scores(
-    scores: NDArray[np.float64], similarity: NDArray[np.float64], neighbours: int, share: float
+    scores: NDArray[np.float64], similarity: NDArray[np.float32], neighbours: int, share: float
 ) -> NDArray[np.float64]:
     """Returns scores `(n,)` mixed with the mean score of each document's neighbours, weighted by similarity.
 
@@ -94,9 +94,9 @@ def smooth_scores(
     np.fill_diagonal(similarity, 0)
     nearest = min(neighbours, len(scores) - 1)
     farthest = np.partition(similarity, -nearest, axis=1)[:, -nearest, None]
-    similarity[similarity < farthest] = 0
+    similarity *= similarity >= farthest
     total = similarity.sum(axis=1)
-    around = similarity @ scores / np.where(total > 0, total, 1)
+    around = similarity @ scores.astype(np.float32) / np.where(total > 0, total, 1)
     return (1 - share) * scores + share * around
 
 

@@ -40,7 +40,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
 
 
 def smooth(scores: NDArray[np.float64], vectors: NDArray[np.float32]) -> NDArray[np.float64]:
-    similarity = np.maximum(vectors @ vectors.T, 0).astype(np.float64)
+    similarity = np.maximum(vectors @ vectors.T, 0)
     return smooth_scores(scores, similarity, SETTINGS.neighbours, SETTINGS.smoothing)
 
 
