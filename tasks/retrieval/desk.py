@@ -112,6 +112,8 @@ class ResearchDesk:
         self._searches: list[Search] = []
         self._trajectory = Trajectory(topic.topic_id)
         self._engines = dict(engines)
+        self._term_spaces = {name: engine for name, engine in engines.items() if isinstance(engine, TermSpace)}
+        self._vector_spaces = {name: engine for name, engine in engines.items() if isinstance(engine, VectorSpace)}
         self._primary = primary
         self.allowed = allowed
         self._documents = documents
@@ -237,23 +239,22 @@ class ResearchDesk:
     @property
     def has_terms(self) -> bool:
         """Whether an engine works on terms: `terms`, `document_frequency`, `n_documents`, weighted queries."""
-        return any(isinstance(engine, TermSpace) for engine in self._engines.values())
+        return bool(self._term_spaces)
 
     @property
     def has_vectors(self) -> bool:
         """Whether an engine works on embeddings: `vectors`, `embed`, vector queries."""
-        return any(isinstance(engine, VectorSpace) for engine in self._engines.values())
+        return bool(self._vector_spaces)
 
     @property
     def vector_engines(self) -> tuple[str, ...]:
         """Names of the engines that work on embeddings, sorted."""
-        return tuple(name for name in self.engines if isinstance(self._engines[name], VectorSpace))
+        return tuple(sorted(self._vector_spaces))
 
     @property
     def spaces(self) -> tuple[str, ...]:
         """Names of the engines that search one index each: that over terms first, then those over embeddings."""
-        terms = (name for name in self.engines if isinstance(self._engines[name], TermSpace))
-        return (*terms, *self.vector_engines)
+        return (*sorted(self._term_spaces), *self.vector_engines)
 
     def vectors(self, ids: Sequence[int], engine: str | None = None) -> NDArray[np.float32]:
         """Returns unit vectors of documents, `(n, dim) float32`, in the order of `ids`.
@@ -307,19 +308,17 @@ class ResearchDesk:
         return self._term_space().n_documents
 
     def _term_space(self) -> TermSpace:
-        for engine in self._engines.values():
-            if isinstance(engine, TermSpace):
-                return engine
-        raise BadInput(f"desk: none of the engines {', '.join(self.engines)} works on terms; add bm25")
+        if not self._term_spaces:
+            raise BadInput(f"desk: none of the engines {', '.join(self.engines)} works on terms; add bm25")
+        return next(iter(self._term_spaces.values()))
 
     def _vector_space(self, name: str | None) -> VectorSpace:
-        for candidate in self.engines if name is None else (name,):
-            engine = self._engines.get(candidate)
-            if isinstance(engine, VectorSpace):
-                return engine
-        if name:
+        if not self._vector_spaces:
+            raise BadInput(f"desk: none of the engines {', '.join(self.engines)} works on embeddings; add dense or lsa")
+        engine = self.vector_engines[0] if name is None else name
+        if engine not in self._vector_spaces:
             raise BadInput(f"desk: {name!r} is no engine over embeddings; there are: {', '.join(self.vector_engines)}")
-        raise BadInput(f"desk: none of the engines {', '.join(self.engines)} works on embeddings; add dense or lsa")
+        return self._vector_spaces[engine]
 
     def require_allowed(self, ids: Sequence[int]) -> None:
         """Checks that the topic may see every one of these documents.

@@ -117,7 +117,8 @@ def _moved(
         own = settings.own_vector * desk.embed([query], engine)[0]
         return Vector((own + (1 - settings.own_vector) * centroid / np.linalg.norm(centroid)).astype(np.float32))
     holders = Counter(term for document in desk.read(seeds) for term in set(desk.terms(document.text)))
-    offers = {term: n * _rarity(desk, term) for term, n in holders.items() if desk.document_frequency(term)}
+    frequencies = {term: desk.document_frequency(term) for term in holders}
+    offers = {term: n * _rarity(desk, found) for term, n in holders.items() if (found := frequencies[term])}
     best = sorted(offers.items(), key=lambda offer: (-offer[1], offer[0]))[: settings.terms]
     weights: dict[str, float] = {}
     own_terms = list(Counter(desk.terms(query)).items())
@@ -128,9 +129,8 @@ def _moved(
     return WeightedTerms({term: weight for term, weight in weights.items() if weight > 0})
 
 
-def _rarity(desk: ResearchDesk, term: str) -> float:
-    """Returns BM25's inverse document frequency of a term."""
-    frequency = desk.document_frequency(term)
+def _rarity(desk: ResearchDesk, frequency: int) -> float:
+    """Returns BM25's inverse document frequency of a term that so many documents contain."""
     return math.log(1 + (desk.n_documents - frequency + 0.5) / (frequency + 0.5))
 
 
