@@ -38,22 +38,23 @@ def describe_system(tag: str, made: Dataset, *, page: str = "", fallbacks: int =
 
     Args:
         tag: Name of the run.
-        made: Its rankings, trees, results or answers.
+        made: Its rankings, trees, results or answers. Trees rest on the model and encoder of the run that they arrange.
         page: The system's page in the site.
         fallbacks: Topics for which something stood in for a failed model call.
         of: Topics in all.
     """
-    settings = made.manifest.parameters
+    settings, rests_on = made.manifest.parameters, [made, *_inputs(made, "run")]
     submitted = settings.get("system")
-    encoder = _encoder(made)
+    model = _model_class(next((asked for each in rests_on if (asked := each.manifest.parameters.get("model"))), None))
+    encoder = next((encoder for each in rests_on if (encoder := _encoder(each))), None)
     name = tag.replace("@", " ", 1) if submitted else spoken_name(tag, hidden=_hidden(tag, encoder))
-    marks = tuple(_marks(settings, made.manifest.counts.notes, encoder))
+    marks = tuple(_marks(settings, made.manifest.counts.notes, encoder, model))
     if fallbacks > FALLBACK_SHARE * of:
         marks += (Mark(f"{fallbacks} fallbacks", "On so many topics a fallback stood in for a failed model call."),)
     return System(Label(name, tag, marks, page), (
         spoken_name(_engine(tag, settings)),
         str(settings.get("field") or "-").replace("_", " "),
-        _model_class(settings.get("model")),
+        model,
         KINDS[submitted["kind"]] if submitted else KINDS["desk_only"],
         "submitted" if submitted else "ours",
     ))  # fmt: skip
@@ -73,11 +74,13 @@ def _model_class(model: Any) -> str:
 
 def _encoder(made: Dataset) -> str | None:
     """Returns the encoder that a dataset rests on; None where it rests on none or it cannot be told."""
-    direct = made.manifest.inputs.get("embeddings")
-    for ref, dataset in made.ancestors().items() if direct else ():
-        if ref == direct:
-            return dataset.manifest.parameters["encoder"]["model"]
-    return None
+    return next((found.manifest.parameters["encoder"]["model"] for found in _inputs(made, "embeddings")), None)
+
+
+def _inputs(made: Dataset, name: str) -> list[Dataset]:
+    """Returns the input with a name, or nothing."""
+    direct = made.manifest.inputs.get(name)
+    return [dataset for ref, dataset in made.ancestors().items() if ref == direct] if direct else []
 
 
 def _hidden(tag: str, encoder: str | None) -> set[str]:
@@ -89,8 +92,8 @@ def _hidden(tag: str, encoder: str | None) -> set[str]:
     return found
 
 
-def _marks(settings: dict[str, Any], notes: dict[str, float], encoder: str | None) -> Iterator[Mark]:
-    if _model_class(settings.get("model")) == STAND_IN:
+def _marks(settings: dict[str, Any], notes: dict[str, float], encoder: str | None, model: str) -> Iterator[Mark]:
+    if model == STAND_IN:
         yield Mark(
             STAND_IN, "A program answered by rule in place of a language model: the figures say nothing about models."
         )

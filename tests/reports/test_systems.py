@@ -8,7 +8,7 @@ from schemas.identifiers import StageName
 from schemas.manifest import Ref
 from schemas.settings import EncoderSettings, Settings
 from tasks.ranking.views import FALLBACK_SHARE
-from tasks.reports.systems import describe_system
+from tasks.reports.systems import FACETS, describe_system
 from tasks.store.dataset import Dataset
 from tasks.store.stage import Stage
 from tasks.store.store import Request, Store
@@ -70,6 +70,15 @@ def test_what_sets_a_run_apart_is_marked(
     assert [mark.word for mark in system.label.marks] == words
     assert all(mark.meaning.endswith(".") for mark in system.label.marks)
     assert system.facets[-1] == ("submitted" if "system" in settings else "ours")
+
+
+def test_trees_are_marked_like_the_run_that_they_arrange(store: Store) -> None:
+    run = made(store, "models/tiny", {}, {"model": {"provider": "stand-in", "model": "stand-in"}})
+    trees = store.open(make(store, "trees", Made(), {"run": run.ref}, {}))
+    system = describe_system("themes.storm.hybrid.abstract+tiny+stand-in", trees)
+    assert system.label.text == "Themes · STORM · hybrid · abstract"
+    assert [mark.word for mark in system.label.marks] == ["stand-in", "encoder tiny"]
+    assert dict(zip(FACETS, system.facets, strict=True))["Model"] == "stand-in"
 
 
 def test_fallbacks_are_marked_beyond_a_share_of_the_topics(store: Store) -> None:
