@@ -28,4 +28,4 @@ def site(*, to: Path, edition: tuple[EditionName, ...] = (), folder: Folder = No
     if json:
         show_json({"editions": list(written.editions), "pages": written.pages, "site": str(to / "index.html")})
     else:
-        show_text(f"site: {written.pages:,} pages on {len(names)} editions: {to / 'index.html'}")
+        show_text(f"site: {written.pages:,} pages on {', '.join(names)}: {to / 'index.html'}")

@@ -1,6 +1,7 @@
 """Pages: the templates that the report and the site share, and what draws a cell of a table."""
 
 import base64
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 from urllib.parse import quote
@@ -36,10 +37,10 @@ def page_templates(*packages: str) -> Environment:
         "facets_of": _facets_of,
         "few": FEW,
         "figure_source": _figure_source,
+        "column_classes": _column_classes,
         "heading_column": _heading_column,
         "is_figure": lambda block: isinstance(block, FigureBlock),
         "show_cell": _show_cell,
-        "text_columns": _text_columns,
     }
     found.globals.update(helpers)
     return found
@@ -50,15 +51,19 @@ def to_html(report: Report) -> str:
     return page_templates("tasks.reports").get_template("report.html.jinja").render(report=report)
 
 
-def _text_columns(table: TableBlock) -> frozenset[int]:
-    """Columns with sentences in them: they are set to the left, and their lines may break."""
-    heading = _heading_column(table)
-    places = (place for place in range(len(table.columns)) if place != heading)
-    return frozenset(p for p in places if any(_is_sentence(row[p]) for row in table.rows))
+def _column_classes(table: TableBlock) -> list[str]:
+    """Returns how each column is set: `name` what a row is about, `text` sentences, `word` words, empty: numbers."""
+    columns = [[row[place] for row in table.rows if row[place] is not None] for place in range(len(table.columns))]
+    classes = [_class_of([cell.text if isinstance(cell, Label) else cell for cell in cells]) for cells in columns]
+    classes[_heading_column(table)] = "name"
+    return classes
 
 
-def _is_sentence(cell: Cell) -> bool:
-    return (isinstance(cell, str) and len(cell) > SENTENCE) or (isinstance(cell, Label) and len(cell.text) > SENTENCE)
+def _class_of(cells: Sequence[Cell]) -> str:
+    words = [cell for cell in cells if isinstance(cell, str)]
+    if any(len(word) > SENTENCE for word in words):
+        return "text"
+    return "word" if words and len(words) == len(cells) and all(word[:1].isalpha() for word in words) else ""
 
 
 def _figure_source(figure: FigureBlock) -> str:
@@ -132,12 +137,12 @@ def _heading_column(table: TableBlock) -> int:
     return next((place for place in places if table.rows and isinstance(table.rows[0][place], Label)), 0)
 
 
-def _column_class(is_text: bool, is_heading: bool) -> Markup:
-    return Markup(' class="name"') if is_heading else Markup(' class="text"') if is_text else Markup("")
+def _column_class(name: str) -> Markup:
+    return Markup(' class="{}"').format(name) if name else Markup("")
 
 
-def _cell_class(table: TableBlock, column: int, is_text: bool) -> Markup:
-    return Markup(' class="bar"') if table.columns[column] in table.drawn else _column_class(is_text, False)
+def _cell_class(table: TableBlock, column: int, name: str) -> Markup:
+    return _column_class("bar" if table.columns[column] in table.drawn else name)
 
 
 def _highest(table: TableBlock, column: int) -> float:

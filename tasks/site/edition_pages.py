@@ -50,6 +50,11 @@ class EditionSite:
     slots: Mapping[str, Dataset]
     shelf: Shelf
 
+    @property
+    def title(self) -> str:
+        """What pages call it."""
+        return f"Edition {self.name}{'' if self.published else ' (draft)'}"
+
     @cached_property
     def ranking(self) -> ReportSource:
         """Topics, runs and trees."""
@@ -107,13 +112,13 @@ class EditionSite:
         deep = "../" * shelf.base.count("/")
         way = [("All editions", f"{deep}../index.html")]
         if deep or page.path != "index":
-            way.append((f"Edition {self.name}", f"{deep}index.html"))
+            way.append((self.title, f"{deep}index.html"))
         links = tuple((name, deep + href) for name, href in self.links) if "/" not in page.path else ()
         shelf.write(replace(page, way=(*way, *page.way), links=links))
 
     def _pages(self) -> Iterator[Page]:
         yield self._overview()
-        yield Page("corpus", f"Edition {self.name}: corpus and lineage", parts=tuple(_parts(self._about())))
+        yield Page("corpus", f"{self.title}: corpus and lineage", parts=tuple(_parts(self._about())))
         for task, board in self.boards.items():
             yield from self._leaderboards(task, board)
         if self.boards:
@@ -129,16 +134,15 @@ class EditionSite:
             yield from self._question_pages(self.questions)
 
     def _overview(self) -> Page:
-        state = "published" if self.published else "a draft"
         source = self.ranking
-        lead = f"Made from Semantic Scholar's release {self.release}; {state}; {counted(len(source.topics), 'topic')}, "
+        lead = f"Made from Semantic Scholar's release {self.release}; {counted(len(source.topics), 'topic')}, "
         cards = [
             {"title": title, "href": href, "rows": rows, "measure": measure}
             for title, href, rows, measure in self.summary()
         ]
         return Page(
             "index",
-            f"Edition {self.name}",
+            self.title,
             lead + f"{counted(len(source.tags), 'run')}.",
             warnings=self.warnings,
             extra={"cards": cards},

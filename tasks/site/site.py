@@ -93,13 +93,13 @@ def _front_pages(made: Sequence[EditionSite]) -> Iterator[Page]:
         links.append(("Over time", "over-time.html"))
         lead = "The same runs on editions of different weeks."
         yield Page("over-time", "Scores over time", lead, over_time, links=tuple(links))
-    links += [(f"Edition {one.name}", f"{one.name}/index.html") for one in reversed(made)]
+    links += [(one.title, f"{one.name}/index.html") for one in reversed(made)]
     cards = [
         {
             "title": title,
             "href": f"{one.name}/{href}",
             "rows": [(label._replace(page=f"{one.name}/{label.page}"), score) for label, score in rows],
-            "measure": f"Edition {one.name}: {measure}",
+            "measure": f"{one.title}: {measure}",
         }
         for one in newest
         for title, href, rows, measure in one.summary()

@@ -19,7 +19,7 @@ from tasks.site.topic_data import TopicData
 from tasks.site.topic_pages import HEADLINES
 from tasks.store.dataset import Dataset
 
-TREE_MEASURES = {"tsd_normalised": "TSD / nodes", "hsr": "HSR", "ted": "TED"}
+TREE_MEASURES = (organization.RANKED_BY, "hsr", "ted")
 
 
 def reproducing_command(edition: str, settings: Mapping[str, Any]) -> str:
@@ -52,6 +52,10 @@ def made_facts(dataset: Dataset) -> dict[str, Cell]:
     }
 
 
+def _mark_facts(label: Label) -> dict[str, Cell]:
+    return {mark.word[:1].upper() + mark.word[1:]: mark.meaning for mark in label.marks}
+
+
 def system_page(edition: str, board: Leaderboard, data: TopicData, topics: list[TopicRow], tag: str) -> Page:
     """Returns the page of a run."""
     label, run = board.system(tag).label, data.run(tag)
@@ -75,12 +79,12 @@ def _facts(board: Leaderboard, tag: str, run: Dataset) -> dict[str, Cell]:
     model = settings.get("model")
     facts: dict[str, Cell] = {"What it does": about.description if about else None}
     facts["Place"] = f"{place} of {len(board.ranked)} by {all_measures()[board.headline].label}" if place else None
-    facts |= {mark.word[:1].upper() + mark.word[1:]: mark.meaning for mark in board.system(tag).label.marks}
+    facts |= _mark_facts(board.system(tag).label)
     facts |= {
         "Searches with": settings.get("retriever"),
         "over": str(settings.get("field", "-")).replace("_", " "),
         "Depth": settings.get("cutoff"),
-        "Model": f"{model['model']} of {model['provider']}" if isinstance(model, dict) else "none",
+        "Model": " of ".join(dict.fromkeys((model["model"], model["provider"]))) if model else "none",
         "USD a topic": usage.cost_usd,
         "Tokens a topic": usage.tokens,
         "Seconds a topic": usage.seconds,
@@ -162,7 +166,7 @@ def builder_pages(edition: str, source: ReportSource) -> Iterator[Page]:
         table = TableBlock(
             "topics",
             "Topic by topic",
-            ("Topic", *TREE_MEASURES.values(), "Nodes", "Levels", "Outcome", "Note"),
+            ("Topic", *map(organization.measure_label, TREE_MEASURES), "Nodes", "Levels", "Outcome", "Note"),
             tuple(
                 (
                     Label(titles.get(row["topic_id"], str(row["topic_id"])), page=f"topics/{row['topic_id']}"),
@@ -176,9 +180,13 @@ def builder_pages(edition: str, source: ReportSource) -> Iterator[Page]:
             "scores",
             "All measures",
             ("Measure", "Mean"),
-            tuple((row.measure, Estimate(row.mean, row.low, row.high, row.topics)) for row in summaries.values()),
+            tuple(
+                (organization.measure_label(name), Estimate(row.mean, row.low, row.high, row.topics))
+                for name in dict.fromkeys((*organization.LABELS, *summaries))
+                if (row := summaries.get(name))
+            ),
         )
-        facts: dict[str, Cell] = {"Trees": tag, **{mark.word: mark.meaning for mark in label.marks}}
+        facts: dict[str, Cell] = {"Trees": tag} | _mark_facts(label)
         parts = (Part("", (Facts(facts | made_facts(made)),)), Part("Scores", (means,)), Part("Topics", (table,)))
         lead = f"A system that builds mind-maps, in edition {edition}."
         yield Page(f"builders/{tag}", label.text, lead, parts, way=(("Organization", "organization.html"),))

@@ -168,6 +168,13 @@ def test_columns_of_sentences_may_break_their_lines() -> None:
     assert '<td class="text">' not in to_html(REPORT)
 
 
+def test_columns_of_words_are_set_to_the_left_and_those_of_numbers_to_the_right() -> None:
+    rows = (("a", "Medicine", 0.5, "2-3", None), ("b", None, None, "none", None))
+    page = to_html(Report("T", "", (Section("S", "", (TableBlock("t", "T", ("Run", "Field", "1", "2", "3"), rows),)),)))
+    assert '<th scope="col" class="word">Field</th>' in page
+    assert page.count('class="word"') == 3
+
+
 LABELS = TableBlock(
     "labels",
     "Named",

@@ -32,6 +32,19 @@ ENTITY_MEASURES = {"her": "HER", "her_fallback": "HER (rules)"}
 PREFIX = "tree_scores:"
 
 RANKED_BY, HEADLINE = "tsd_normalised", "TSD / nodes"
+LABELS = {
+    RANKED_BY: HEADLINE,
+    "hsr": "HSR",
+    **ENTITY_MEASURES,
+    **{f"{measure}_no_gold": f"{label}: share of maps without entities" for measure, label in ENTITY_MEASURES.items()},
+    "ted": "TED",
+    "nodes": "Nodes",
+    "gold_nodes": "Gold nodes",
+    "depth": "Levels",
+    "gold_depth": "Gold levels",
+}
+"""Measures of trees as tables call them; those of distance by similarity are named by `measure_label`."""
+
 COUNTS = ("Covered", "Topics", "Heading encoder")
 EXPLAINED = {
     HEADLINE: "Tree semantic distance divided by the number of nodes of both trees; 0 is equal, less is better.",
@@ -80,6 +93,11 @@ def sections(source: ReportSource) -> list[Section]:
 def summaries_of(source: ReportSource, tag: str) -> Summaries:
     """Returns the means of a system by measure."""
     return {row.measure: row for row in TREE_SUMMARIES.rows(source.datasets[PREFIX + tag].table("tree_summaries"))}
+
+
+def measure_label(measure: str) -> str:
+    """Returns what tables call a measure of trees."""
+    return LABELS.get(measure) or f"TSD at similarity above {measure.removeprefix('tsd_')}"
 
 
 def _settings(source: ReportSource, tag: str) -> "TreeScoreSettings":
