@@ -104,7 +104,7 @@ def _scores(board: Leaderboard, tag: str) -> TableBlock:
         (
             measure.label,
             *(to_estimate(found.get((labels, name))) for labels in ("graded", "influential")),
-            measure.description,
+            measure.description.replace("`", ""),
         )
         for name, measure in sorted(all_measures().items(), key=lambda item: (item[1].order, item[0]))
     ]

@@ -54,8 +54,8 @@ class Measure:
 
     @property
     def description(self) -> str:
-        """The first line of the function's docstring, without marks of code."""
-        return (self.function.__doc__ or "").partition("\n")[0].replace("`", "")
+        """The first line of the function's docstring."""
+        return (self.function.__doc__ or "").partition("\n")[0]
 
     def __call__(self, judged: Judged) -> NDArray[np.float64]:
         """Returns one value a topic, `(n_topics,)`."""
