@@ -22,9 +22,10 @@ from flows.server.local_server import AUTH_FILE, prefect_api
 from schemas.errors import ArenaError, UsageError
 
 PROGRAM = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
 from flows.server.local_server import prefect_api
+signal.signal(signal.SIGTERM, signal.default_int_handler)  # as commands do
 with prefect_api(Path(sys.argv[1])) as url:
     print(url, flush=True)
     time.sleep(float(sys.argv[2]))
