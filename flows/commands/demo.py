@@ -72,7 +72,7 @@ def demo(*, folder: Path = Path("demo"), papers: Papers = 500, json: bool = Fals
 
 
 def _end_silently() -> None:
-    """Drops what is printed while Python ends: DuckDB complains then about what threads of Prefect still hold."""
+    """Hides what DuckDB prints while Python ends: that threads of Prefect still hold its objects."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 

@@ -17,6 +17,7 @@ def site(*, to: Path, edition: tuple[EditionName, ...] = (), folder: Folder = No
         edition: Only these editions; left out: all of the store.
         json: Print what was written as JSON.
     """
+    from tasks.reports.blocks import counted
     from tasks.site.site import write_site
 
     store = open_store(folder)
@@ -28,4 +29,5 @@ def site(*, to: Path, edition: tuple[EditionName, ...] = (), folder: Folder = No
     if json:
         show_json({"editions": list(written.editions), "pages": written.pages, "site": str(to / "index.html")})
     else:
-        show_text(f"site: {written.pages:,} pages on {', '.join(names)}: {to / 'index.html'}")
+        told = f"{counted(written.pages, 'page')} on {counted(len(names), 'edition')}"
+        show_text(f"site: {told}: {to / 'index.html'}")

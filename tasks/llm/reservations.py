@@ -65,7 +65,7 @@ class Lease:
         self.in_flight = self.in_flight.plus(asked)
 
     def grant_ahead(self, asked: Reservation) -> bool:
-        """Grants a call from what is reserved ahead; returns False if that is too little for it."""
+        """Lets a call take what is reserved ahead; returns False if too little is left for it."""
         left = self.ahead.plus(asked, -1)
         if min(left) < 0:
             return False

@@ -34,11 +34,10 @@ def page_templates(*packages: str) -> Environment:
         "cell": _html_cell,
         "cell_class": _cell_class,
         "column_class": _column_class,
+        "column_classes": _column_classes,
         "facets_of": _facets_of,
         "few": FEW,
         "figure_source": _figure_source,
-        "column_classes": _column_classes,
-        "heading_column": _heading_column,
         "is_figure": lambda block: isinstance(block, FigureBlock),
         "show_cell": _show_cell,
     }

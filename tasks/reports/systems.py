@@ -43,10 +43,10 @@ def describe_system(tag: str, made: Dataset, *, page: str = "", fallbacks: int =
         fallbacks: Topics for which something stood in for a failed model call.
         of: Topics in all.
     """
-    settings, rests_on = made.manifest.parameters, [made, *_inputs(made, "run")]
+    settings, run = made.manifest.parameters, made.input("run")
     submitted = settings.get("system")
-    model = _model_class(next((asked for each in rests_on if (asked := each.manifest.parameters.get("model"))), None))
-    encoder = next((encoder for each in rests_on if (encoder := _encoder(each))), None)
+    model = _model_class(settings.get("model") or (run and run.manifest.parameters.get("model")))
+    encoder = _encoder(made) or (run and _encoder(run))
     name = tag.replace("@", " ", 1) if submitted else spoken_name(tag, hidden=_hidden(tag, encoder))
     marks = tuple(_marks(settings, made.manifest.counts.notes, encoder, model))
     if fallbacks > FALLBACK_SHARE * of:
@@ -74,13 +74,8 @@ def _model_class(model: Any) -> str:
 
 def _encoder(made: Dataset) -> str | None:
     """Returns the encoder that a dataset rests on; None where it rests on none or it cannot be told."""
-    return next((found.manifest.parameters["encoder"]["model"] for found in _inputs(made, "embeddings")), None)
-
-
-def _inputs(made: Dataset, name: str) -> list[Dataset]:
-    """Returns the input with a name, or nothing."""
-    direct = made.manifest.inputs.get(name)
-    return [dataset for ref, dataset in made.ancestors().items() if ref == direct] if direct else []
+    embeddings = made.input("embeddings")
+    return embeddings and embeddings.manifest.parameters["encoder"]["model"]
 
 
 def _hidden(tag: str, encoder: str | None) -> set[str]:

@@ -52,7 +52,7 @@ class EditionSite:
 
     @property
     def title(self) -> str:
-        """What pages call it."""
+        """The edition's name as headings and links show it; a draft is called one."""
         return f"Edition {self.name}{'' if self.published else ' (draft)'}"
 
     @cached_property

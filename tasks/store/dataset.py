@@ -55,14 +55,23 @@ class Dataset:
         """The dataset's name."""
         return self.manifest.ref
 
+    def input(self, name: str) -> "Dataset | None":
+        """Returns the dataset that this one was made from under a name; None if there was none, or it was deleted."""
+        ref = self.manifest.inputs.get(name)
+        return self._beside(ref) if isinstance(ref, Ref) else None
+
+    def _beside(self, ref: Ref) -> "Dataset | None":
+        """Returns a dataset of the same store; None if it has no such dataset."""
+        dataset = Dataset(self.folder.parents[1] / ref.stage / ref.key)
+        return dataset if (dataset.folder / "manifest.json").is_file() else None
+
     def ancestors(self) -> dict[Ref, "Dataset"]:
         """Returns every dataset that this one was made from, nearest first, without those that were deleted since."""
         found: dict[Ref, Dataset] = {}
         waiting = [entry for entry in self.manifest.inputs.values() if isinstance(entry, Ref)]
         while waiting:
             ref = waiting.pop(0)
-            dataset = Dataset(self.folder.parents[1] / ref.stage / ref.key)
-            if ref not in found and (dataset.folder / "manifest.json").is_file():
+            if ref not in found and (dataset := self._beside(ref)):
                 found[ref] = dataset
                 waiting += [entry for entry in dataset.manifest.inputs.values() if isinstance(entry, Ref)]
         return found

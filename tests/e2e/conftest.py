@@ -1,6 +1,6 @@
 """A real installation on loopback: server, workers, deployments, each a process of its own; and an undisturbed edition.
 
-Screenshots and logs are kept under ARENA_E2E_OUT (default `build/e2e`).
+Screenshots and logs are kept under ARENA_E2E_OUT (default `build/e2e`); each process of pytest has a folder of its own there.
 """
 
 import json
@@ -277,7 +277,8 @@ def _children(process: int) -> list[psutil.Process]:
 
 @pytest.fixture(scope="session")
 def out() -> Path:
-    folder = Path(os.environ.get("ARENA_E2E_OUT") or REPOSITORY / "build" / "e2e").absolute()
+    base = Path(os.environ.get("ARENA_E2E_OUT") or REPOSITORY / "build" / "e2e").absolute()
+    folder = base / os.environ.get("PYTEST_XDIST_WORKER", "")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     return folder

@@ -118,7 +118,7 @@ def _moved(
         return Vector((own + (1 - settings.own_vector) * centroid / np.linalg.norm(centroid)).astype(np.float32))
     holders = Counter(term for document in desk.read(seeds) for term in set(desk.terms(document.text)))
     frequencies = {term: desk.document_frequency(term) for term in holders}
-    offers = {term: n * _rarity(desk, found) for term, n in holders.items() if (found := frequencies[term])}
+    offers = {term: n * _rarity(desk, frequencies[term]) for term, n in holders.items() if frequencies[term]}
     best = sorted(offers.items(), key=lambda offer: (-offer[1], offer[0]))[: settings.terms]
     weights: dict[str, float] = {}
     own_terms = list(Counter(desk.terms(query)).items())
