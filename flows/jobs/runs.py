@@ -1,6 +1,8 @@
 """What the Prefect UI shows of a run as a whole: its name, and one progress artifact over all its stages."""
 
+import os
 import re
+import signal
 import time
 from typing import cast
 from uuid import UUID
@@ -13,6 +15,7 @@ from prefect.context import FlowRunContext
 
 from flows.jobs.artifact_texts import artifact_key, escape
 from flows.pipeline.pace import show_seconds
+from tasks.store.parent import END_WITH_WORKER, end_with_parent
 
 REPORT_INTERVAL = 3.0
 """Seconds between two progress updates of a run."""
@@ -74,12 +77,14 @@ class RunProgress:
 
 
 def begin_run(name: str, walks: int = 1) -> None:
-    """Gives the current run its name, and starts its progress.
+    """Gives the current run its name, starts its progress, and ties it to a worker that asks for it.
 
     Args:
         name: What it does, and to what: `weekly 2026-01-13`. A name that a person has given stays.
         walks: How many walks over stages it takes.
     """
+    if os.environ.get(END_WITH_WORKER):
+        end_with_parent(signal.SIGKILL)
     if run := _current():
         _under_way[run] = RunProgress(name, walks)
         name_run(name)

@@ -5,6 +5,9 @@ import os
 import signal
 import sys
 
+END_WITH_WORKER = "ARENA_END_WITH_WORKER"
+"""The variable with which a worker says that its runs end when it does, however it ends."""
+
 _PR_SET_PDEATHSIG = 1
 
 

@@ -1,6 +1,6 @@
 """A real installation on loopback: server, workers, deployments, each a process of its own; and an undisturbed edition.
 
-Screenshots and logs are kept under ARENA_E2E_OUT (default `build/e2e`); each process of pytest has a folder of its own there.
+Screenshots and logs are kept under ARENA_E2E_OUT (default `build/e2e`); each process of pytest has its folder in it.
 """
 
 import json
