@@ -1,5 +1,8 @@
 """The three engines: which queries they accept, and how hybrid fuses."""
 
+import dataclasses
+import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
 
@@ -14,7 +17,7 @@ from tasks.retrieval.bm25 import Bm25Retriever
 from tasks.retrieval.dense import DenseRetriever
 from tasks.retrieval.fusion import reciprocal_rank_fusion
 from tasks.retrieval.hybrid import HybridRetriever
-from tasks.retrieval.retriever import Allowed, Trace, Vector, WeightedTerms
+from tasks.retrieval.retriever import Allowed, Catalogue, Trace, Vector, WeightedTerms
 from tests.corpus.conftest import Corpus
 from tests.index.conftest import give_embeddings, tiny_model  # noqa: F401
 from tests.retrieval.conftest import DIMENSIONS, Axes, Collection
@@ -62,6 +65,26 @@ def test_dense_accepts_texts_and_vectors(collection: Collection) -> None:
     hits, trace = dense.search("deep", 200)
     assert len(hits) == trace.depth == collection.dense.size
     assert dense.vectors([hits[3].corpus_id]).shape == (1, DIMENSIONS)
+
+
+def test_topics_that_begin_together_order_the_documents_once(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each order takes memory for every document: 32 at once took more than the index."""
+    _, dense = engines(collection)
+    catalogue = dataclasses.replace(collection.catalogue)
+    ordered: list[int] = []
+
+    def rows(self: Catalogue, ids: np.ndarray) -> np.ndarray:
+        ordered.append(len(ids))
+        time.sleep(0.05)  # the others begin meanwhile
+        return np.searchsorted(self.ids, ids)
+
+    monkeypatch.setattr(Catalogue, "rows", rows)
+    filters = [Allowed.of(catalogue, topic) for topic in collection.topics]
+    with ThreadPoolExecutor(len(filters)) as threads:
+        list(threads.map(lambda allowed: dense.search("deep", 5, allowed), filters))
+    assert ordered == [dense._index.size]
 
 
 def test_a_real_encoder_finds_the_document_with_its_text(tmp_path: Path, tiny_model: Path) -> None:  # noqa: F811
