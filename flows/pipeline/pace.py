@@ -49,7 +49,8 @@ class Pace:
     def __str__(self) -> str:
         share = f" ({self.done / self.total:.0%})" if self.total else ""
         part = f"{self.done:,.0f} of {self.total:,.0f}{self._unit}{share}, " if self.total else ""
-        return " ".join(f"{part}{self.speed()} {self.note}".split())
+        said = f"{part}{self.speed()}"
+        return f"{said}; {self.note}" if self.note else said
 
 
 def show_seconds(seconds: float) -> str:

@@ -24,12 +24,12 @@ def test_rate_and_remaining_time_count_only_what_this_attempt_did() -> None:
     pace.update(401, 1600)  # 400 were finished before
     clock.now = 100
     pace.update(500, 1600, "bucket 7")
-    assert str(pace) == "500 of 1,600 (31%), 1.0 a second, 18 min left bucket 7"
+    assert str(pace) == "500 of 1,600 (31%), 1.0 a second, 18 min left; bucket 7"
     clock.now = 1000
-    assert str(pace) == "500 of 1,600 (31%), 6.0 a minute, 3 h 3 min left bucket 7"
+    assert str(pace) == "500 of 1,600 (31%), 6.0 a minute, 3 h 3 min left; bucket 7"
     slow = Pace("MB", clock=Clock())
     slow.update(0, 16, "reading")
-    assert str(slow) == "0 of 16 MB (0%), 0 s so far reading"
+    assert str(slow) == "0 of 16 MB (0%), 0 s so far; reading"
 
 
 def test_before_the_first_report_it_says_for_how_long_it_runs() -> None:
@@ -57,7 +57,7 @@ def test_a_file_gets_lines_while_nothing_is_reported() -> None:
         pace.update(3, 4, "[x]\x1b")
         assert _wait(output, "3 of 4 (75%), ")
     assert "a second, " in output.getvalue() or "a minute, " in output.getvalue()
-    assert " left [x]" in output.getvalue()
+    assert " left; [x]" in output.getvalue()
     assert "\x1b" not in output.getvalue()
 
 
@@ -107,5 +107,5 @@ def test_the_progress_artifact_ends_at_100_percent(monkeypatch: pytest.MonkeyPat
     assert (first[0], second[0], last[0]) == (62.5, 75.0, 100.0), "one artifact over both walks of the run"
     assert second[1] is not None
     assert second[1].startswith(r"weekly \[b\]: run/title\_\[b\]: 2 of 4 (50%), ")
-    assert " left \\*note\\*" in second[1]
+    assert " left; \\*note\\*" in second[1]
     assert last[1] is not None and last[1].startswith(r"weekly \[b\]: finished in ")
