@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -154,11 +155,14 @@ def test_all_sandboxes_share_their_processes(library: PaperLibrary):
     assert children("sql_child.py") <= before
 
 
-def children(program: str) -> set[str]:
-    """Command lines of this process's children that run a program."""
-    started = [pid for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()]
-    lines = [Path(f"/proc/{pid}/cmdline") for pid in started]
-    return {text for line in lines if line.exists() and program in (text := line.read_text())}
+def children(program: str) -> set[int]:
+    """Ids of this process's children that run a program."""
+    found: set[int] = set()
+    for child in psutil.Process().children():
+        with suppress(psutil.Error):  # it has ended
+            if program in " ".join(child.cmdline()):
+                found.add(child.pid)
+    return found
 
 
 @pytest.mark.parametrize(
