@@ -39,6 +39,9 @@ DENSE = os.environ.get("ARENA_BENCH_DENSE", "1") == "1"
 DELAY_S = 0.2
 """That an answer of the model takes."""
 
+USUAL_SURVEYS = 20_000
+"""So many papers have the usual share of surveys; larger releases have as many, because the stand-in judges each."""
+
 CHANGED = 100
 """One paper in so many is changed; half as many are new."""
 
@@ -73,7 +76,8 @@ def is_changed(key: int) -> bool:
 
 def write_weeks(mirror: Path, papers: int) -> None:
     """The release, its diff (one record in a hundred changed, new papers as half as many), and the next one whole."""
-    options = {"release": OLD, "broken": False, "full_text_share": 0.05, "paragraphs": 1}
+    surveys = min(1, USUAL_SURVEYS / papers)
+    options = {"release": OLD, "broken": False, "full_text_share": 0.05, "paragraphs": 1, "surveys": surveys}
     write_release(mirror, SyntheticSettings(papers=papers, **options))
     write_release(mirror / "larger", SyntheticSettings(papers=papers + papers // CHANGED // 2, **options))
     for dataset in DATASETS:
