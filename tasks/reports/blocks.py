@@ -1,7 +1,8 @@
 """The parts of a report as data: HTML, Markdown, CSV and JSON all derive from them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 
@@ -95,6 +96,12 @@ class TableBlock:
             for mark in cell.marks
         }
 
+    @cached_property
+    def largest(self) -> tuple[float, ...]:
+        """The largest magnitude among each column's estimates and changes, 0 where it has none."""
+        columns = ([row[place] for row in self.rows] for place in range(len(self.columns)))
+        return tuple(max((number for cell in cells for number in _magnitudes(cell)), default=0) for cells in columns)
+
     @property
     def has_names(self) -> bool:
         """Whether rows have names in files besides those that people say."""
@@ -104,6 +111,16 @@ class TableBlock:
     def has_few(self) -> bool:
         """Whether an interval rests on so few subjects that it is shown in grey."""
         return any(isinstance(cell, Estimate) and is_few(cell) for row in self.rows for cell in row)
+
+
+def _magnitudes(cell: Cell) -> Iterator[float]:
+    match cell:
+        case Estimate(mean, low, high):
+            yield from (abs(number) for number in (mean, low, high) if number is not None)
+        case Change(difference):
+            yield abs(difference)
+        case _:
+            return
 
 
 def is_few(cell: Estimate) -> bool:

@@ -78,13 +78,15 @@ def _html_cell(table: TableBlock, row: int, column: int, at: str | None = None) 
     value = table.rows[row][column]
     if isinstance(value, Label):
         return _html_label(value, at)
+    largest = table.largest[column]
     if not isinstance(value, Estimate):
-        return Markup("{}").format(plain_cell(value))
-    mean = Markup("<b>{}</b>" if _is_best(table, row, column) else "{}").format(show_number(value.mean))
+        return Markup("{}").format(plain_cell(value, largest))
+    shown, *ends = (show_number(number, largest) for number in (value.mean, value.low, value.high))
+    mean = Markup("<b>{}</b>" if _is_best(table, row, column) else "{}").format(shown)
     if value.low is None:
         return mean
     size = Markup(' class="few"') if is_few(value) else ""
-    interval = Markup(" <small{}>{}-{}</small>").format(size, show_number(value.low), show_number(value.high))
+    interval = Markup(" <small{}>{}-{}</small>").format(size, *ends)
     return mean + interval + (_bar(table, column, value) if table.columns[column] in table.drawn else "")
 
 

@@ -50,26 +50,35 @@ def to_json(report: Report) -> bytes:
     return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
-def show_number(value: float | None) -> str:
-    """Returns a number for people: four places below 1, four digits from there, whole numbers from 10,000."""
+def show_number(value: float | None, largest: float = 0) -> str:
+    """Returns a number for people: four places below 1, four digits from there, whole numbers from 10,000.
+
+    Args:
+        value: The number.
+        largest: Of the column's estimates, which have the same places: four up to 1, three below 10, one from there.
+    """
     if value is None:
         return "-"
-    if abs(value) < 1:
+    if largest > 1:
+        return f"{value:,.{3 if largest < 10 else 1}f}"
+    if abs(value) < 1 or largest:
         return f"{value:.4f}".replace("0.", ".", 1)
     return f"{value:.4g}" if abs(value) < 10_000 else f"{value:,.0f}"
 
 
-def plain_cell(value: Cell) -> str:
-    """Returns a cell as text."""
+def plain_cell(value: Cell, largest: float = 0) -> str:
+    """Returns a cell as text; `largest` as in `show_number`."""
     match value:
         case None:
             return "-"
         case Label(text, name):
             return f"{text} ({name})" if name and name != text else text
         case Estimate(mean, low, high):
-            return show_number(mean) if low is None else f"{show_number(mean)} ({show_number(low)}-{show_number(high)})"
+            shown, *ends = (show_number(number, largest) for number in (mean, low, high))
+            return shown if low is None else f"{shown} ({'-'.join(ends)})"
         case Change(difference, p_value):
-            return f"{difference:+.4f} ({_p(p_value)})"
+            sign = "+" if difference >= 0 else ""
+            return f"{sign}{show_number(difference, largest)} ({_p(p_value)})"
         case float():
             return show_number(value)
         case int():
@@ -88,7 +97,8 @@ def _plain(text: str) -> str:
 
 def _markdown_table(table: TableBlock) -> list[str]:
     lines = ["| " + " | ".join(map(_plain, table.columns)) + " |", "|" + " --- |" * len(table.columns)]
-    lines += ["| " + " | ".join(_plain(plain_cell(value)) for value in row) + " |" for row in table.rows]
+    shown = (map(plain_cell, row, table.largest) for row in table.rows)
+    lines += ["| " + " | ".join(map(_plain, row)) + " |" for row in shown]
     return [*lines, "", _plain(table.note)] if table.note else lines
 
 

@@ -163,7 +163,9 @@ class EditionSite:
             section = search.sections(source)[0]
             tables.append((f"{section.title}: {name}", f"search/{name}/index.html", _first(section)))
         for title, href, table in tables:
-            rows = [(row[1], plain_cell(row[2])) for row in table.rows[:3] if isinstance(row[1], Label)]
+            rows = [
+                (row[1], plain_cell(row[2], table.largest[2])) for row in table.rows[:3] if isinstance(row[1], Label)
+            ]
             yield title, href, rows, table.columns[2]
 
     def _about(self) -> list[Section]:

@@ -18,8 +18,9 @@ from schemas.tables.paperqa_questions import (
 from schemas.tables.paperqa_runs import PAPERQA_ANSWERS, PAPERQA_STEPS, PaperqaAnswerRow, PaperqaStepRow
 from tasks.paperqa.runs import PaperQaSettings
 from tasks.paperqa.scores import AnswerScoreSettings, paperqa_scores
-from tasks.reports.blocks import Change, Label, TableBlock
+from tasks.reports.blocks import Change, Estimate, Label, TableBlock
 from tasks.reports.paperqa_report import SHOWN_CHARACTERS, compose, paperqa_report, question_page
+from tasks.reports.render import plain_cell
 from tasks.reports.report import ReportSettings
 from tasks.reports.sections.paperqa import sections
 from tasks.reports.source import ReportSource
@@ -84,10 +85,11 @@ def rows(table: TableBlock) -> dict[str, dict[str, Any]]:
 
 def test_averages_are_percentages_by_tag(source: ReportSource) -> None:
     elements, tasks = (tables(source)[name] for name in ("paperqa_elements", "paperqa_tasks"))
-    assert rows(elements)["one"]["all"].startswith("50.0 (")
-    assert rows(elements)["one"]["text"].startswith("33.3 (") and rows(elements)["two"]["table"].startswith("100.0 (")
+    assert plain_cell(rows(elements)["one"]["all"], 100).startswith("50.0 (")
+    assert plain_cell(rows(elements)["one"]["text"], 100).startswith("33.3 (")
+    assert rows(elements)["two"]["table"].mean == 100
     assert rows(elements)["one"]["formula"] is None, "no question has the tag"
-    assert rows(tasks)["two"]["single"].startswith("33.3 (")
+    assert rows(tasks)["two"]["single"].mean == pytest.approx(100 / 3)
     assert "text 3" in elements.note and "all 4" in elements.note
 
 
@@ -102,7 +104,7 @@ def test_each_run_is_compared_with_the_best(source: ReportSource) -> None:
     table = tables(source)["paperqa_comparisons"]
     ((tag, change, better, equal, worse, questions),) = table.rows
     assert (str(tag), table.caption.split(",")[0]) == ("two", "Against one")
-    assert isinstance(change, Change) and change.difference == -0.25
+    assert isinstance(change, Change) and change.difference == -25
     assert (better, equal, worse, questions) == (0, 3, 1, 4)
 
 
@@ -110,8 +112,9 @@ def test_both_scopes_of_a_system_stand_side_by_side(source: ReportSource) -> Non
     table = tables(source)["paperqa_scopes"]
     every, multiple = table.rows
     assert (str(every[0]), every[1], multiple[1], every[5], multiple[5]) == ("one", "all", "multiple", 4, 1)
-    assert str(every[2]).startswith("50.0 (") and str(every[3]).startswith("25.0 (")
-    assert isinstance(every[4], Change) and every[4].difference == -0.25
+    assert isinstance(every[2], Estimate) and isinstance(every[3], Estimate)
+    assert (every[2].mean, every[3].mean) == (50, 25)
+    assert isinstance(every[4], Change) and every[4].difference == -25
     assert "1 of 1 `multiple` questions have references" in table.note
 
 

@@ -107,7 +107,9 @@ def shown(value: Cell, low_sign: str) -> str:
         case Estimate(mean, low, high):
             return low_sign.format(number(mean), f"{number(low)}-{number(high)}")
         case Change(difference, p_value):
-            return f"{difference:+.4f} (p {'< .001' if p_value < 0.001 else f'{p_value:.3f}'.replace('0.', '.')})"
+            sign = "+" if difference >= 0 else ""
+            p = "p < .001" if p_value < 0.001 else f"p {p_value:.3f}".replace("0.", ".")
+            return f"{sign}{number(difference)} ({p})"
         case float() | None:
             return number(value)
         case int():
@@ -122,6 +124,23 @@ def number(value: float | None) -> str:
     if value is None:
         return "-"
     return re.sub(r"^(-?)0\.", r"\1.", f"{value:.4f}") if abs(value) < 1 else f"{value:.4g}"
+
+
+@pytest.mark.parametrize(
+    ("means", "shown"),
+    [
+        ((0.5, 1, 0), [".5000", "1.0000", ".0000"]),
+        ((0.5, 1.25, -0.25), ["0.500", "1.250", "-0.250"]),
+        ((0, 33.333, 100), ["0.0", "33.3", "100.0"]),
+        ((0.5, 12_345.6), ["0.5", "12,345.6"]),
+    ],
+)
+def test_estimates_of_a_column_have_the_same_places(means: tuple[float, ...], shown: list[str]) -> None:
+    table = TableBlock("scores", "Scores", ("Mean",), tuple((Estimate(mean),) for mean in means))
+    assert [_html_cell(table, row, 0) for row in range(len(means))] == shown
+    changes = TableBlock("changes", "Changes", ("By",), tuple((Change(mean, 0.5),) for mean in means))
+    signed = [text if text.startswith("-") else f"+{text}" for text in shown]
+    assert [_html_cell(changes, row, 0) for row in range(len(means))] == [f"{text} (p .500)" for text in signed]
 
 
 def test_all_forms_agree_cell_by_cell(page: Page) -> None:

@@ -69,10 +69,10 @@ def _means(source: ReportSource, tag: str) -> Means:
     return {row.group: row for row in PAPERQA_SUMMARIES.rows(source.datasets[SCORES + tag].table("summaries"))}
 
 
-def _percent(means: Means, group: str) -> str | None:
+def _percent(means: Means, group: str) -> Estimate | None:
     """Returns a mean with its interval in percent, as the published tables print it."""
     row = means.get(group)
-    return None if row is None else f"{100 * row.mean:.1f} ({100 * row.low:.1f}-{100 * row.high:.1f})"
+    return row and Estimate(100 * row.mean, 100 * row.low, 100 * row.high, row.questions)
 
 
 def _leaderboard(source: ReportSource, runs: Mapping[str, Means]) -> TableBlock:
@@ -90,11 +90,20 @@ def _leaderboard(source: ReportSource, runs: Mapping[str, Means]) -> TableBlock:
     for place, tag in enumerate(order):
         whole, answers = runs[tag]["all"], pl.read_parquet(source.datasets[RUNS + tag].files())
         tokens = float(answers.select(pl.col("input_tokens", "output_tokens").sum()).sum_horizontal()[0])
-        percent = Estimate(100 * whole.mean, 100 * whole.low, 100 * whole.high, whole.questions)
         shared = join_places(tied[place]) if len(order) > 1 else None
         count = max(1, whole.questions)
         spent = (whole.cost_usd / count, tokens / count)
-        rows.append((place + 1, systems[place].label, percent, shared, whole.answered, whole.questions, *spent))
+        rows.append(
+            (
+                place + 1,
+                systems[place].label,
+                _percent(runs[tag], "all"),
+                shared,
+                whole.answered,
+                whole.questions,
+                *spent,
+            )
+        )
     return TableBlock(
         "paperqa",
         "Percent of questions answered correctly, best first",
@@ -141,9 +150,9 @@ def _scopes(source: ReportSource, runs: Mapping[str, Means]) -> list[TableBlock]
             if group in runs[named] and not chosen.is_empty():
                 found = _compared(chosen)
                 means = (_percent(runs[named], group), _percent(runs[library], group))
-                rows.append((_named(named), group, *means, Change(found.difference, found.p_value), len(chosen)))
+                rows.append((_named(named), group, *means, _change(found), len(chosen)))
     held = "`multiple` questions have references that they do not name: only the library holds them."
-    note = f"{hidden} of {len(multiple)} {held}"
+    note = f"Difference in points of percent. {hidden} of {len(multiple)} {held}"
     columns = ("System", "Questions", "Named papers", "Whole library", "Difference", "Paired")
     caption = "Percent correct by the papers that a system may use"
     return [TableBlock("paperqa_scopes", caption, columns, tuple(rows), note)] if rows else []
@@ -172,6 +181,11 @@ def _paired(source: ReportSource, one: str, other: str) -> pl.DataFrame:
 def _compared(pairs: pl.DataFrame) -> Comparison:
     one, other = (pairs[column].to_numpy().astype(np.float64) for column in ("score", "score_other"))
     return compare(one, other)
+
+
+def _change(found: Comparison) -> Change:
+    """Returns a difference in points of percent."""
+    return Change(100 * found.difference, found.p_value)
 
 
 def _outcomes(source: ReportSource, runs: Mapping[str, Means]) -> TableBlock:
@@ -203,13 +217,13 @@ def _comparisons(source: ReportSource, runs: Mapping[str, Means]) -> TableBlock:
             continue
         found = _compared(pairs)
         counts = (found.wins, found.ties, found.losses)
-        rows.append((_named(tag), Change(found.difference, found.p_value), *counts, len(pairs)))
+        rows.append((_named(tag), _change(found), *counts, len(pairs)))
     return TableBlock(
         "paperqa_comparisons",
         f"Against {best}, question by question",
         ("System", "Difference", "Better", "Equal", "Worse", "Questions"),
         tuple(rows),
-        "Randomization test on questions paired by uuid.",
+        "In points of percent; randomization test on questions paired by uuid.",
     )
 
 
