@@ -43,7 +43,7 @@ class _Scale(NamedTuple):
 
 
 def draw_lines(series: Sequence[Series], x: Axis, y: Axis) -> str:
-    """Draws a line for each series, the first eight in colour with their names beside them.
+    """Draws a line for each series, a dot for one of a single point; the first eight in colour, named at their ends.
 
     Args:
         series: The most important first.
@@ -53,6 +53,9 @@ def draw_lines(series: Sequence[Series], x: Axis, y: Axis) -> str:
     across, up = _scales(series, x)
     parts = [*_axes(across, up, x, y)]
     for number, one in reversed(list(enumerate(series))):
+        if len(one.points) == 1:
+            parts += _dots(one, number, across, up, radius=3)
+            continue
         places = " ".join(f"{across.at(a):.1f},{up.at(b):.1f}" for a, b in one.points)
         colour, width = (COLOURS[number], 2) if number < len(COLOURS) else ("#b6bec8", 1)
         style = f'class="s{number}"' if number < len(COLOURS) else 'class="rule"'
@@ -68,11 +71,15 @@ def draw_points(series: Sequence[Series], x: Axis, y: Axis) -> str:
     across, up = _scales(series, x)
     parts = [*_axes(across, up, x, y)]
     for number, one in reversed(list(enumerate(series))):
-        colour = COLOURS[number] if number < len(COLOURS) else "#b6bec8"
-        style = f'class="f s{number}"' if number < len(COLOURS) else 'class="soft"'
-        for a, b in one.points:
-            parts.append(f'<circle {style} cx="{across.at(a):.1f}" cy="{up.at(b):.1f}" r="5" fill="{colour}"/>')
+        parts += _dots(one, number, across, up, radius=5)
     return svg_document(WIDTH, HEIGHT, [*parts, *_names(series, up)], _STROKES)
+
+
+def _dots(one: Series, number: int, across: _Scale, up: _Scale, radius: int) -> Iterator[str]:
+    colour = COLOURS[number] if number < len(COLOURS) else "#b6bec8"
+    style = f'class="f s{number}"' if number < len(COLOURS) else 'class="soft"'
+    for a, b in one.points:
+        yield f'<circle {style} cx="{across.at(a):.1f}" cy="{up.at(b):.1f}" r="{radius}" fill="{colour}"/>'
 
 
 _STROKES = (
