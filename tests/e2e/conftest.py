@@ -76,6 +76,17 @@ def wait_for(what: str, look: Callable[[], T | None], seconds: float = 60, every
     pytest.fail(f"{what}: not within {seconds:.0f} s")
 
 
+class PatientClient(httpx.Client):
+    """Asks again, as Prefect's own clients do, while the server's SQLite is too busy to answer (503)."""
+
+    def request(self, *arguments: Any, **options: Any) -> httpx.Response:
+        for _ in range(9):
+            if (answer := super().request(*arguments, **options)).status_code != 503:
+                return answer
+            time.sleep(2)
+        return super().request(*arguments, **options)
+
+
 class Site:
     """Server and workers on this machine, and what a maintainer does with them.
 
@@ -90,7 +101,7 @@ class Site:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
-        self.api = httpx.Client(base_url=f"{self.url}/api", timeout=30)
+        self.api = PatientClient(base_url=f"{self.url}/api", timeout=30)
         self.environment = {
             name: value for name, value in os.environ.items() if not name.startswith(("PREFECT", "ARENA"))
         }
@@ -164,13 +175,7 @@ class Site:
         return self._ask("POST", path, json=body)
 
     def _ask(self, method: str, path: str, **body: Any) -> Any:
-        """Asks again, as Prefect's own clients do, while the server's SQLite is too busy to answer (503)."""
         answer = self.api.request(method, path, **body)
-        for _ in range(9):
-            if answer.status_code != 503:
-                break
-            time.sleep(2)
-            answer = self.api.request(method, path, **body)
         answer.raise_for_status()
         return answer.json() if answer.content else None
 

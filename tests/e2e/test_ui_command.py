@@ -22,7 +22,7 @@ import websockets.exceptions
 import websockets.sync.client
 
 from flows.server.deployments import CATALOGUE
-from tests.e2e.conftest import CANARY, ELSEWHERE, ENDED, PATIENCE, Site, wait_for
+from tests.e2e.conftest import CANARY, ELSEWHERE, ENDED, PATIENCE, PatientClient, Site, wait_for
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 
@@ -79,7 +79,7 @@ class Running(NamedTuple):
         return self.url.rpartition(":")[2]
 
     def client(self, **how: Any) -> httpx.Client:
-        return httpx.Client(base_url=f"{self.url}/api", timeout=30, **how)
+        return PatientClient(base_url=f"{self.url}/api", timeout=30, **how)
 
     def with_auth(self) -> httpx.Client:
         name, _, password = self.auth.partition(":")
