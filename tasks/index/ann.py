@@ -32,12 +32,12 @@ RECALL = "recall.json"
 
 
 class AnnSettings(Settings):
-    """Kind of index: `ivf` searches a sixteenth of its cells, `hnsw` a graph, `sq8` stores one byte per component."""
+    """Kind of index: `ivf` searches an eighth of its cells, `hnsw` a graph, `sq8` stores one byte per component."""
 
     kind: Literal["ivf", "hnsw", "sq8"]
 
 
-@stage("ann", version=2, settings=AnnSettings, after="embeddings")
+@stage("ann", version=3, settings=AnnSettings, after="embeddings")
 def ann(work: Workspace[AnnSettings]) -> None:
     """Builds an approximate index over embeddings and records its recall@100 against exact search.
 
@@ -111,9 +111,9 @@ def _empty_index(faiss: Any, kind: str, rows: int, dimensions: int) -> Any:
         return faiss.IndexScalarQuantizer(dimensions, faiss.ScalarQuantizer.QT_8bit, metric)
     if kind == "hnsw":
         index = faiss.IndexHNSWFlat(dimensions, 32, metric)
-        index.hnsw.efConstruction, index.hnsw.efSearch = 200, 256
+        index.hnsw.efConstruction, index.hnsw.efSearch = 200, 384
         return index
     cells = max(1, min(int(4 * rows**0.5), rows // 39))
     index = faiss.IndexIVFFlat(faiss.IndexFlatIP(dimensions), dimensions, cells, metric)
-    index.nprobe = max(16, cells // 16)
+    index.nprobe = max(16, cells // 8)
     return index
