@@ -59,8 +59,8 @@ KNOWN_CALLS = """
 REPORTED = 100
 """Candidates that a model judges between two progress reports."""
 
-BATCH = 4096
-"""Candidates judged between two progress reports, or in one shard."""
+BATCH = 1024
+"""Candidates judged in one shard."""
 
 
 class SurveySettings(CandidateSettings):
