@@ -1,6 +1,6 @@
 """The parts of a report as data: HTML, Markdown, CSV and JSON all derive from them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -98,9 +98,11 @@ class TableBlock:
 
     @cached_property
     def largest(self) -> tuple[float, ...]:
-        """The largest magnitude among each column's estimates and changes, 0 where it has none."""
-        columns = ([row[place] for row in self.rows] for place in range(len(self.columns)))
-        return tuple(max((number for cell in cells for number in _magnitudes(cell)), default=0) for cells in columns)
+        """The largest magnitude among each column's estimates and changes, or among its numbers where all are up to 1.
+
+        It is 0 for any other column, which may hold numbers of several kinds.
+        """
+        return tuple(_largest([row[place] for row in self.rows]) for place in range(len(self.columns)))
 
     @property
     def has_names(self) -> bool:
@@ -111,6 +113,13 @@ class TableBlock:
     def has_few(self) -> bool:
         """Whether an interval rests on so few subjects that it is shown in grey."""
         return any(isinstance(cell, Estimate) and is_few(cell) for row in self.rows for cell in row)
+
+
+def _largest(cells: Sequence[Cell]) -> float:
+    if numbers := [number for cell in cells for number in _magnitudes(cell)]:
+        return max(numbers)
+    plain = max((abs(cell) for cell in cells if isinstance(cell, float)), default=0)
+    return plain if plain <= 1 else 0
 
 
 def _magnitudes(cell: Cell) -> Iterator[float]:

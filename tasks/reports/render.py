@@ -55,7 +55,7 @@ def show_number(value: float | None, largest: float = 0) -> str:
 
     Args:
         value: The number.
-        largest: Of the column's estimates, which have the same places: four up to 1, three below 10, one from there.
+        largest: Of the column's numbers, which have the same places: four up to 1, three below 10, one from there.
     """
     if value is None:
         return "-"
@@ -80,7 +80,7 @@ def plain_cell(value: Cell, largest: float = 0) -> str:
             sign = "+" if difference >= 0 else ""
             return f"{sign}{show_number(difference, largest)} ({_p(p_value)})"
         case float():
-            return show_number(value)
+            return show_number(value, largest if largest <= 1 else 0)
         case int():
             return f"{value:,}"
         case str():

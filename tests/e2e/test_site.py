@@ -24,6 +24,9 @@ AXE = "axe-core@4.14.1"
 """Checks accessibility; from npm, for this test alone (MPL-2.0)."""
 
 WIDTHS = (1440, 1024, 390)
+PRINTED = 703
+"""CSS pixels between the margins of a page of A4."""
+
 SERIOUS = ("serious", "critical")
 
 pytestmark = [pytest.mark.e2e, pytest.mark.ui, pytest.mark.timeout(420)]
@@ -207,3 +210,14 @@ def test_a_phone_shows_the_score_beside_the_name(browser, address):
     box = page.locator("tbody tr").first.locator("td.bar").bounding_box()
     assert box is not None and box["x"] + box["width"] <= 390
     context.close()
+
+
+def test_a_printed_leaderboard_has_every_column_and_what_is_folded_on_the_screen(page, address):
+    page.set_viewport_size({"width": PRINTED, "height": 1000})
+    page.emulate_media(media="print")
+    page.goto(f"{address}/{NEW}/discovery.html")
+    assert page.evaluate("document.documentElement.scrollWidth") <= PRINTED
+    meaning = page.locator("figure details.small:not([open]) dd").first
+    assert meaning.bounding_box()["height"] > 0
+    page.emulate_media(media="screen")
+    assert not meaning.is_visible()

@@ -143,6 +143,15 @@ def test_estimates_of_a_column_have_the_same_places(means: tuple[float, ...], sh
     assert [_html_cell(changes, row, 0) for row in range(len(means))] == [f"{text} (p .500)" for text in signed]
 
 
+def test_numbers_have_the_same_places_where_none_is_above_1() -> None:
+    def shown(*numbers: float) -> list[str]:
+        table = TableBlock("scores", "Scores", ("Recall",), tuple((number,) for number in numbers))
+        return [_html_cell(table, row, 0) for row in range(len(numbers))]
+
+    assert shown(1.0, 0.8) == ["1.0000", ".8000"]
+    assert shown(1.0, 0.8, 12.5) == ["1", ".8000", "12.5"], "of several kinds"
+
+
 def test_all_forms_agree_cell_by_cell(page: Page) -> None:
     cells = [value for row in TABLE.rows for value in row]
     assert page.cells == [shown(value, "{} {}") for value in cells]
