@@ -123,9 +123,7 @@ def share_out(faiss: Any, vectors: Vectors, parts: list[Any]) -> Any:
     """
     if not parts:
         return None
-    shards = faiss.IndexShards(
-        vectors.dimensions, True, True
-    )  # searched by a thread each; rows go on from part to part
+    shards = faiss.IndexShards(vectors.dimensions, True, True)  # a thread searches each; rows go on from part to part
     ends = np.linspace(0, vectors.size, len(parts) + 1).astype(int)[1:]
     for rows, block in vectors.blocks(BLOCK):
         for part, held in zip(parts, np.split(block, np.searchsorted(rows, ends[:-1])), strict=True):

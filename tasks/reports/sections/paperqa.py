@@ -93,17 +93,8 @@ def _leaderboard(source: ReportSource, runs: Mapping[str, Means]) -> TableBlock:
         shared = join_places(tied[place]) if len(order) > 1 else None
         count = max(1, whole.questions)
         spent = (whole.cost_usd / count, tokens / count)
-        rows.append(
-            (
-                place + 1,
-                systems[place].label,
-                _percent(runs[tag], "all"),
-                shared,
-                whole.answered,
-                whole.questions,
-                *spent,
-            )
-        )
+        ranked = (place + 1, systems[place].label, _percent(runs[tag], "all"), shared)
+        rows.append((*ranked, whole.answered, whole.questions, *spent))
     return TableBlock(
         "paperqa",
         "Percent of questions answered correctly, best first",
