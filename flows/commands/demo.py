@@ -72,7 +72,7 @@ def demo(*, folder: Path = Path("demo"), papers: Papers = 500, json: bool = Fals
 
 
 def _end_silently() -> None:
-    """Hides what DuckDB prints while Python ends: that threads of Prefect still hold its objects."""
+    """Hides DuckDB's complaint at the end of Python that threads of Prefect still hold its objects."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 

@@ -122,8 +122,7 @@ def _is_best(table: TableBlock, row: int, column: int) -> bool:
 
 def _bar(table: TableBlock, column: int, value: Estimate) -> Markup:
     """Draws an interval on a line from 0 to the column's highest end."""
-    ends = [row[column] for row in table.rows]
-    most = max((cell.high for cell in ends if isinstance(cell, Estimate) and cell.high), default=0) or 1
+    most = table.largest[column] or 1
     mean, low, high = (round(BAR * max(number or 0, 0) / most, 1) for number in value[:3])
     return Markup(
         '<svg class="iv" width="{w}" height="8" viewBox="-3 0 {v} 8" aria-hidden="true">'

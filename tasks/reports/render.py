@@ -51,7 +51,7 @@ def to_json(report: Report) -> bytes:
 
 
 def show_number(value: float | None, largest: float = 0) -> str:
-    """Returns a number for people: four places below 1, four digits from there, whole numbers from 10,000.
+    """Returns a number as tables show it: `.1234` below 1, `12.34` from there, `12,345` from 10,000.
 
     Args:
         value: The number.
@@ -80,7 +80,7 @@ def plain_cell(value: Cell, largest: float = 0) -> str:
             sign = "+" if difference >= 0 else ""
             return f"{sign}{show_number(difference, largest)} ({_p(p_value)})"
         case float():
-            return show_number(value, largest if largest <= 1 else 0)
+            return show_number(value, largest)
         case int():
             return f"{value:,}"
         case str():

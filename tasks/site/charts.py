@@ -57,10 +57,9 @@ def draw_lines(series: Sequence[Series], x: Axis, y: Axis) -> str:
             parts += _dots(one, number, across, up, radius=3)
             continue
         places = " ".join(f"{across.at(a):.1f},{up.at(b):.1f}" for a, b in one.points)
-        colour, width = (COLOURS[number], 2) if number < len(COLOURS) else ("#b6bec8", 1)
-        style = f'class="s{number}"' if number < len(COLOURS) else 'class="rule"'
+        width, style = (2, f'class="s{number}"') if number < len(COLOURS) else (1, 'class="rule"')
         parts.append(
-            f'<polyline {style} points="{places}" fill="none" stroke="{colour}" stroke-width="{width}" '
+            f'<polyline {style} points="{places}" fill="none" stroke="{_colour(number)}" stroke-width="{width}" '
             'stroke-linejoin="round"/>'
         )
     return svg_document(WIDTH, HEIGHT, [*parts, *_names(series, up)], _STROKES)
@@ -75,11 +74,14 @@ def draw_points(series: Sequence[Series], x: Axis, y: Axis) -> str:
     return svg_document(WIDTH, HEIGHT, [*parts, *_names(series, up)], _STROKES)
 
 
+def _colour(number: int) -> str:
+    return COLOURS[number] if number < len(COLOURS) else "#b6bec8"
+
+
 def _dots(one: Series, number: int, across: _Scale, up: _Scale, radius: int) -> Iterator[str]:
-    colour = COLOURS[number] if number < len(COLOURS) else "#b6bec8"
     style = f'class="f s{number}"' if number < len(COLOURS) else 'class="soft"'
     for a, b in one.points:
-        yield f'<circle {style} cx="{across.at(a):.1f}" cy="{up.at(b):.1f}" r="{radius}" fill="{colour}"/>'
+        yield f'<circle {style} cx="{across.at(a):.1f}" cy="{up.at(b):.1f}" r="{radius}" fill="{_colour(number)}"/>'
 
 
 _STROKES = (

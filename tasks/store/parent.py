@@ -6,7 +6,7 @@ import signal
 import sys
 
 END_WITH_WORKER = "ARENA_END_WITH_WORKER"
-"""The variable with which a worker says that its runs end when it does, however it ends."""
+"""Set in the environment of a worker: its runs end when it ends, even when it is killed."""
 
 _PR_SET_PDEATHSIG = 1
 

@@ -1,6 +1,6 @@
 """A real installation on loopback: server, workers, deployments, each a process of its own; and an undisturbed edition.
 
-Screenshots and logs are kept under ARENA_E2E_OUT (default `build/e2e`); each process of pytest has its folder in it.
+Screenshots and logs are kept under ARENA_E2E_OUT (default `build/e2e`), in a folder for each process of pytest.
 """
 
 import json
